@@ -1,0 +1,55 @@
+# nodeactor: build, run, test. `make help` lists the targets.
+
+SHELL      := /bin/bash
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+KUBE       := v1.37.2
+BIN        := bin
+GOFLAGS_P  := -p 2
+KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37 \
+              -X k8s.io/component-base/version.gitTreeState=clean -X k8s.io/component-base/version.gitCommit=nodeactor-$(VERSION) \
+              -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE) -X k8s.io/client-go/pkg/version.gitMajor=1 -X k8s.io/client-go/pkg/version.gitMinor=37
+LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
+# What is run under the race detector, in one build of each package; the end-to-end tests drive the real binary instead.
+UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/vm)
+
+.PHONY: help deps build run test lint unit e2e vm bench crash clean
+help: ## Show the targets.
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+deps: ## Install the system packages that building and testing need (Debian 12/13).
+	@hack/deps.sh build
+
+build: deps binaries ## Build the daemon, its runtime helper, kubectl and the demo image into bin/.
+
+.PHONY: binaries
+binaries:
+	CGO_ENABLED=1 go build $(GOFLAGS_P) -ldflags '-s -w' -o $(BIN)/nodeactor-runtime ./cmd/nodeactor-runtime
+	CGO_ENABLED=1 go build $(GOFLAGS_P) -ldflags '$(LD)' -o $(BIN)/nodeactor ./cmd/nodeactor
+	CGO_ENABLED=1 go build $(GOFLAGS_P) -ldflags '$(LD)' -o $(BIN)/nodeactor-kubectl ./cmd/nodeactor-kubectl
+	CGO_ENABLED=0 go build $(GOFLAGS_P) -ldflags '-s -w' -o $(BIN)/demo ./cmd/demo
+	go run $(GOFLAGS_P) ./cmd/demo-image -o $(BIN)/demo-image.tar -binary $(BIN)/demo -tag nodeactor.io/demo:v1 -tag nodeactor.io/demo:v2
+
+run: build ## Start a node here, with a demo Deployment of two replicas; Ctrl-C stops it.
+	@hack/run-demo.sh
+
+test: ## Everything: formatting, vet, staticcheck, import rules, unit tests under the race detector, end-to-end and cgroup v2 tests.
+	@hack/deps.sh test
+	@$(MAKE) --no-print-directory lint binaries unit e2e vm
+
+lint: ## gofmt, go vet, staticcheck.
+	@hack/lint.sh
+
+unit: ## Unit and integration tests, with the race detector.
+	go test $(GOFLAGS_P) -race -shuffle=on -timeout 15m $(UNIT)
+
+e2e: binaries ## End-to-end tests: the real binary, the real kubectl, real containers (needs root).
+	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m ./test/e2e/
+
+vm: binaries ## Runtime and pod tests inside a virtual machine with pure cgroup v2.
+	@hack/vm.sh
+
+bench: binaries ## The measures of ARCHITECTURE.md beside the upstream control plane (needs BENCH_KIT).
+	@test/bench/run.sh
+
+clean: ## Remove what was built.
+	rm -rf $(BIN)

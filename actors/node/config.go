@@ -1,0 +1,202 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Defaults of a node that is told nothing.
+const (
+	DefaultDataDir     = "/var/lib/nodeactor"
+	DefaultAPIAddr     = "0.0.0.0:6443"
+	DefaultKubeletAddr = "0.0.0.0:10250"
+	DefaultEtcdAddr    = "127.0.0.1:2379"
+	DefaultCgroupRoot  = "/nodeactor"
+	DefaultPodCIDR     = "10.244.0.0/24"
+	DefaultServiceCIDR = "10.96.0.0/16"
+	// DefaultMaxPods is upstream's default of pods on one node.
+	DefaultMaxPods = 110
+	// KubeconfigFile is the administrator's kubeconfig inside the data directory.
+	KubeconfigFile = "admin.kubeconfig"
+	// SocketFile is the node's local socket inside the data directory (0600).
+	SocketFile = "nodeactor.sock"
+)
+
+// ErrConfig is returned when a setting cannot be honoured; the message names the
+// setting and the remedy.
+var ErrConfig = errors.New("invalid configuration")
+
+// Config is everything a node is told. The zero value of a field means its default.
+type Config struct {
+	// DataDir holds all state; 0700, one node per directory.
+	DataDir string `json:"dataDir,omitempty"`
+	// NodeName is the Node object's name; the host name in lower case by default.
+	NodeName string `json:"nodeName,omitempty"`
+	// APIAddr, KubeletAddr and EtcdAddr are host:port to listen on. An empty EtcdAddr
+	// in a file keeps the default; "off" switches that listener off.
+	APIAddr     string `json:"apiAddr,omitempty"`
+	KubeletAddr string `json:"kubeletAddr,omitempty"`
+	EtcdAddr    string `json:"etcdAddr,omitempty"`
+	// CgroupRoot is the parent of all pod cgroups, an absolute cgroup path.
+	CgroupRoot string `json:"cgroupRoot,omitempty"`
+	// PodCIDR and ServiceCIDR are IPv4 prefixes for pods of this node and for Services.
+	PodCIDR     string `json:"podCIDR,omitempty"`
+	ServiceCIDR string `json:"serviceCIDR,omitempty"`
+	// AdvertiseAddress is the address others reach this host at; that of the default
+	// route by default.
+	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
+	// MaxPods bounds the pods of this node.
+	MaxPods int `json:"maxPods,omitempty"`
+	// LogLevel is debug, info, warn or error.
+	LogLevel string `json:"logLevel,omitempty"`
+	// FaultInjection opens /debug/faults to members of system:masters, for drills.
+	FaultInjection bool `json:"faultInjection,omitempty"`
+	// PprofAddr serves Go profiles on a loopback address; off by default.
+	PprofAddr string `json:"pprofAddr,omitempty"`
+	// Version is this build's version, shown by the API and in logs.
+	Version string `json:"-"`
+}
+
+// WithDefaults returns c with every unset field filled in.
+func (c Config) WithDefaults() Config {
+	set := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	set(&c.DataDir, DefaultDataDir)
+	set(&c.APIAddr, DefaultAPIAddr)
+	set(&c.KubeletAddr, DefaultKubeletAddr)
+	set(&c.EtcdAddr, DefaultEtcdAddr)
+	set(&c.CgroupRoot, DefaultCgroupRoot)
+	set(&c.PodCIDR, DefaultPodCIDR)
+	set(&c.ServiceCIDR, DefaultServiceCIDR)
+	set(&c.LogLevel, "info")
+	set(&c.Version, "unknown")
+	set(&c.NodeName, defaultNodeName())
+	if c.MaxPods == 0 {
+		c.MaxPods = DefaultMaxPods
+	}
+	if abs, err := filepath.Abs(c.DataDir); err == nil {
+		c.DataDir = abs
+	}
+	return c
+}
+
+func defaultNodeName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "nodeactor-node"
+	}
+	return strings.ToLower(name)
+}
+
+// Validate reports the first setting that cannot be honoured, wrapped in ErrConfig.
+// Call it on a Config that went through WithDefaults.
+func (c Config) Validate() error {
+	for _, check := range []func() error{c.validName, c.validAddrs, c.validCIDRs, c.validRest} {
+		if err := check(); err != nil {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+	}
+	return nil
+}
+
+func (c Config) validName() error {
+	if msgs := validation.IsDNS1123Subdomain(c.NodeName); len(msgs) > 0 {
+		return fmt.Errorf("nodeName %q is not a DNS name (%s); choose one with --node-name", c.NodeName, msgs[0])
+	}
+	return nil
+}
+
+func (c Config) validAddrs() error {
+	for _, a := range []struct{ name, addr string }{
+		{"apiAddr", c.APIAddr}, {"kubeletAddr", c.KubeletAddr}, {"etcdAddr", c.EtcdAddr}, {"pprofAddr", c.PprofAddr},
+	} {
+		if a.addr == "off" && a.name == "etcdAddr" || a.addr == "" && a.name == "pprofAddr" {
+			continue
+		}
+		if _, err := netip.ParseAddrPort(expandHost(a.addr)); err != nil {
+			return fmt.Errorf("%s %q is not HOST:PORT with a numeric host (for example 0.0.0.0:6443)", a.name, a.addr)
+		}
+	}
+	if c.PprofAddr != "" && !netip.MustParseAddrPort(expandHost(c.PprofAddr)).Addr().IsLoopback() {
+		return fmt.Errorf("pprofAddr %q is not a loopback address; profiles are served without authentication", c.PprofAddr)
+	}
+	return nil
+}
+
+// expandHost lets ":6443" mean every address, as net.Listen does.
+func expandHost(addr string) string {
+	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" {
+		return "0.0.0.0:" + port
+	}
+	return addr
+}
+
+func (c Config) validCIDRs() error {
+	pods, err := parseCIDR("podCIDR", c.PodCIDR, 28)
+	if err != nil {
+		return err
+	}
+	services, err := parseCIDR("serviceCIDR", c.ServiceCIDR, 28)
+	if err != nil {
+		return err
+	}
+	if pods.Overlaps(services) {
+		return fmt.Errorf("podCIDR %s and serviceCIDR %s overlap; choose distinct ranges", pods, services)
+	}
+	return nil
+}
+
+func parseCIDR(name, s string, maxBits int) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if err != nil || !p.Addr().Is4() || p.Masked() != p {
+		return netip.Prefix{}, fmt.Errorf("%s %q is not an IPv4 network (for example 10.244.0.0/24)", name, s)
+	}
+	if p.Bits() > maxBits {
+		return netip.Prefix{}, fmt.Errorf("%s %q is too small; it needs at least a /%d", name, s, maxBits)
+	}
+	return p, nil
+}
+
+func (c Config) validRest() error {
+	if !strings.HasPrefix(c.CgroupRoot, "/") || filepath.Clean(c.CgroupRoot) != c.CgroupRoot || c.CgroupRoot == "/" {
+		return fmt.Errorf("cgroupRoot %q is not an absolute cgroup path such as /nodeactor", c.CgroupRoot)
+	}
+	if c.MaxPods < 1 || c.MaxPods > 1000 {
+		return fmt.Errorf("maxPods %d is not between 1 and 1000", c.MaxPods)
+	}
+	if c.AdvertiseAddress != "" {
+		if a, err := netip.ParseAddr(c.AdvertiseAddress); err != nil || a.IsUnspecified() {
+			return fmt.Errorf("advertiseAddress %q is not an address others can reach", c.AdvertiseAddress)
+		}
+	}
+	if _, err := c.Level(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Level is LogLevel as slog knows it.
+func (c Config) Level() (slog.Level, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return 0, fmt.Errorf("logLevel %q is not debug, info, warn or error", c.LogLevel)
+	}
+	return l, nil
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c Config) Kubeconfig() string { return filepath.Join(c.DataDir, KubeconfigFile) }
+
+// Socket is the path of the node's local socket.
+func (c Config) Socket() string { return filepath.Join(c.DataDir, SocketFile) }
