@@ -1,0 +1,75 @@
+package cache
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Get reads one object from the newest stored state; namespace is ignored for cluster-scoped kinds. The object is shared: never
+// change it. An object that cannot be decoded is logged and counts as absent.
+func Get[T Object](c *Cache, namespace, name string) (T, bool) {
+	var none T
+	record, ok := c.source.Get(KindOf[T]().Key(namespace, name))
+	if !ok {
+		return none, false
+	}
+	return decoded[T](c, record)
+}
+
+// List reads the objects of a namespace, of all namespaces when it is empty, that a selector matches (nil matches all), in key
+// order. The objects are shared: never change them.
+func List[T Object](c *Cache, namespace string, selector labels.Selector) []T {
+	prefix := KindOf[T]().Prefix()
+	if namespace != "" {
+		prefix += namespace + "/"
+	}
+	records, _ := c.source.List(prefix)
+	return matching[T](c, records, selector)
+}
+
+// Owned reads the objects of one kind that name an owner, in key order.
+func Owned[T Object](c *Cache, owner types.UID) []T {
+	return matching[T](c, c.records(func(x *index) keys { return x.dependents[owner] }, KindOf[T]()), nil)
+}
+
+// Loose reads the objects of a namespace that a selector matches and that no controller owns: candidates for adoption. It knows
+// pods, replica sets, controller revisions and jobs.
+func Loose[T Object](c *Cache, namespace string, selector labels.Selector) []T {
+	kind := KindOf[T]()
+	at := kind.Prefix() + namespace
+	return matching[T](c, c.records(func(x *index) keys { return x.loose[at] }, kind), selector)
+}
+
+// records collects the current records of one kind in a set of the index. Records come from the index, not from the source, so
+// they belong together.
+func (c *Cache) records(set func(*index) keys, kind Kind) []Record {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var records []Record
+	for e := range c.index.pick(set(c.index)) {
+		if folder, _ := folderOf(e.record.Key); folder == kind.Folder {
+			records = append(records, e.record)
+		}
+	}
+	return records
+}
+
+func matching[T Object](c *Cache, records []Record, selector labels.Selector) []T {
+	objects := make([]T, 0, len(records))
+	for _, record := range records {
+		object, ok := decoded[T](c, record)
+		if ok && (selector == nil || selector.Matches(labels.Set(object.GetLabels()))) {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+func decoded[T Object](c *Cache, record Record) (T, bool) {
+	object, ok := As[T](record)
+	if !ok {
+		_, err := record.Object()
+		c.log.Error("a stored object is not readable and is passed over", "key", record.Key, "cause", err)
+	}
+	return object, ok
+}

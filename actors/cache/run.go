@@ -1,0 +1,179 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Waits of the cache's loop and of its readers.
+const (
+	// retryFirst and retryLast bound the wait before a lost stream is opened again; a delivered change resets it.
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 30 * time.Second
+	// beatEvery is the longest silence of a healthy loop.
+	beatEvery = 10 * time.Second
+)
+
+// Clock is the time source of the loop.
+type Clock interface {
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// Run keeps indexes and feeds up to date until the context ends: it lists, tells feeds what differs from what they know, then
+// follows the stream. A lost stream is opened again on a growing wait. beat is called at least every beatEvery.
+func (c *Cache) Run(ctx context.Context, clock Clock, beat func()) error {
+	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryLast) {
+		delivered, err := c.follow(ctx, beat)
+		if ctx.Err() != nil {
+			break
+		}
+		c.log.Info("stored changes are read again from a list", "cause", err)
+		if delivered {
+			wait = retryFirst
+		}
+		if clock.Sleep(ctx, wait) != nil {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+// follow lists once and then applies the stream until it fails. delivered tells whether the stream brought anything.
+func (c *Cache) follow(ctx context.Context, beat func()) (delivered bool, err error) {
+	records, revision := c.source.List(registryRoot)
+	stream := c.source.Follow(registryRoot, revision)
+	defer stream.Close()
+	c.reset(records, revision)
+	for {
+		beat()
+		events, err := nextWithin(ctx, stream, beatEvery)
+		if err != nil {
+			return delivered, fmt.Errorf("cannot follow stored changes: %w", err)
+		}
+		if len(events) > 0 {
+			delivered = true
+			c.apply(events)
+		}
+	}
+}
+
+// nextWithin is Next with a bound, so that a quiet stream still shows a beat: no events and no error when the bound passed.
+func nextWithin(ctx context.Context, stream Stream, bound time.Duration) ([]SourceEvent, error) {
+	quiet, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	events, err := stream.Next(quiet)
+	if err != nil && quiet.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return events, err
+}
+
+// apply brings events into the indexes, then tells the feeds: who reads a change finds the indexes at least as new.
+func (c *Cache) apply(events []SourceEvent) {
+	entries := make([]*entry, len(events))
+	for i, event := range events {
+		if !event.Deleted {
+			entries[i] = newEntry(event.Record)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := make([]Change, 0, len(events))
+	for i, event := range events {
+		if change, ok := c.applyOne(event, entries[i]); ok {
+			changes = append(changes, change)
+		}
+	}
+	c.advance(changes, events[len(events)-1].Revision)
+}
+
+// applyOne applies one event; false when the indexes already knew it.
+func (c *Cache) applyOne(event SourceEvent, e *entry) (Change, bool) {
+	if e == nil {
+		before := c.index.remove(event.Record.Key)
+		return changeOf(before, nil, event.Revision), before != nil
+	}
+	if known := c.index.objects[event.Record.Key]; known != nil && known.record.ModRevision >= e.record.ModRevision {
+		return Change{}, false
+	}
+	return changeOf(c.index.put(e), e, event.Revision), true
+}
+
+// reset brings the indexes to a listed state and tells feeds the difference.
+func (c *Cache) reset(records []Record, revision int64) {
+	fresh := make(map[string]*entry, len(records))
+	for _, r := range records {
+		fresh[r.Key] = newEntry(r)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := append(c.vanished(fresh, revision), c.arrived(fresh)...)
+	c.advance(changes, revision)
+}
+
+func (c *Cache) vanished(fresh map[string]*entry, revision int64) []Change {
+	var changes []Change
+	for key := range c.index.objects {
+		if fresh[key] == nil {
+			changes = append(changes, changeOf(c.index.remove(key), nil, revision))
+		}
+	}
+	return changes
+}
+
+func (c *Cache) arrived(fresh map[string]*entry) []Change {
+	var changes []Change
+	for key, e := range fresh {
+		known := c.index.objects[key]
+		if known == nil || known.record.ModRevision != e.record.ModRevision {
+			changes = append(changes, changeOf(c.index.put(e), e, e.record.ModRevision))
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
+	return changes
+}
+
+func (c *Cache) advance(changes []Change, revision int64) {
+	if revision > c.applied {
+		c.applied = revision
+		close(c.moved)
+		c.moved = make(chan struct{})
+	}
+	for _, f := range c.feeds {
+		f.offer(changes)
+	}
+}
+
+func changeOf(before, after *entry, revision int64) Change {
+	change := Change{Revision: revision}
+	if before != nil {
+		change.Key, change.Old, change.OldMeta = before.record.Key, before.record, before.meta
+	}
+	if after != nil {
+		change.Key, change.New, change.NewMeta = after.record.Key, after.record, after.meta
+	}
+	return change
+}
+
+// WaitFor blocks until indexes and feeds have seen a revision; the context's error when it ends first.
+func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
+	for {
+		c.mu.RLock()
+		applied, moved := c.applied, c.moved
+		c.mu.RUnlock()
+		if applied >= revision {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cannot wait for revision %d, at %d: %w", revision, applied, ctx.Err())
+		case <-moved:
+		}
+	}
+}
+
+// Sync blocks until the indexes hold everything the source holds now, so everything this process has had acknowledged.
+func (c *Cache) Sync(ctx context.Context) error { return c.WaitFor(ctx, c.source.Revision()) }

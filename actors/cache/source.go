@@ -1,0 +1,43 @@
+package cache
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ErrSourceLost is returned when a Stream can no longer be followed without a gap; the reader lists again and opens a new one.
+var ErrSourceLost = errors.New("the stream of stored changes was lost")
+
+// Source is what the cache needs of the store: its index and its gap-free stream of changes.
+type Source interface {
+	// Revision is the newest revision the index holds; a write is in the index before it is answered.
+	Revision() int64
+	// Get reads one stored version; false when there is none.
+	Get(key string) (Record, bool)
+	// List reads all stored versions below a prefix, ordered by key, and the revision they are from.
+	List(prefix string) ([]Record, int64)
+	// Follow opens a stream of the changes below a prefix after a revision.
+	Follow(prefix string, after int64) Stream
+}
+
+// Stream delivers stored changes in revision order.
+type Stream interface {
+	// Next blocks for at least one change; ErrSourceLost when there is a gap.
+	Next(ctx context.Context) ([]SourceEvent, error)
+	// Close frees the stream.
+	Close()
+}
+
+// SourceEvent is one stored change. A deletion has Deleted set; Record then is the last stored version.
+type SourceEvent struct {
+	Record   Record
+	Deleted  bool
+	Revision int64
+}
+
+// Versioner holds one decoded form of a stored version and decodes it at most once.
+type Versioner interface {
+	Versioned(decode func([]byte) (runtime.Object, error)) (runtime.Object, error)
+}
