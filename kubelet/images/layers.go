@@ -1,0 +1,374 @@
+package images
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	layerContent = "fs"         // directory inside a layer's directory that is mounted
+	layerMetaFin = "layer.json" // file beside it that describes it
+	chainSuffix  = ".chain"     // marks layers named by chain ID
+)
+
+// layerMeta describes one unpacked layer; it is written into the layer's directory before that gets its final name.
+type layerMeta struct {
+	DiffID string `json:"diffID"`
+	Size   int64  `json:"size"` // bytes of all files
+}
+
+// source is an image that is about to be installed, wherever it comes from.
+type source struct {
+	ref, digest, id string
+	diffIDs         []string // bottom first
+	config          Config
+	blobSize        func(i int) int64
+	open            func(i int) (io.ReadCloser, error) // layer i, bottom first, compressed or not
+}
+
+// install is one source on its way into the store.
+type install struct {
+	s      *Store
+	src    source
+	report func(Progress)
+	fresh  map[string]string // layer name -> temporary directory
+	names  []string          // all layers, bottom first
+	pinned []string
+}
+
+// stage unpacks the layers the store does not have into temporary directories.
+func (s *Store) stage(ctx context.Context, src source, report func(Progress)) (*install, error) {
+	in := &install{s: s, src: src, report: report, fresh: map[string]string{}}
+	if n := len(src.diffIDs); n == 0 || n > maxLayers {
+		return in, fmt.Errorf("%w: image has %d layers, want 1 to %d", ErrCorrupt, n, maxLayers)
+	}
+	missing, total := in.missing()
+	if err := s.ensureSpace(total); err != nil {
+		return in, err
+	}
+	progress := Progress{Layers: missing, Total: total}
+	for i := range src.diffIDs {
+		if name, ok := in.reuse(i); ok {
+			in.names = append(in.names, name)
+			continue
+		}
+		progress.Layer++
+		if err := in.unpackLayer(ctx, i, &progress); err != nil {
+			return in, fmt.Errorf("cannot unpack layer %s: %w", src.diffIDs[i], err)
+		}
+	}
+	return in, nil
+}
+
+// missing counts the layers to read and their compressed bytes, as far as can be told beforehand.
+func (in *install) missing() (n int, size int64) {
+	for i := range in.src.diffIDs {
+		if _, ok := in.reuse(i); !ok {
+			n++
+			size += in.src.blobSize(i)
+		}
+	}
+	return n, size
+}
+
+// reuse finds layer i among the complete layers and keeps GC off it until release.
+func (in *install) reuse(i int) (string, bool) {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	for _, name := range []string{chainName(in.src.diffIDs[:i+1]), diffName(in.src.diffIDs[i])} {
+		if _, ok := in.fresh[name]; ok {
+			return name, true
+		}
+		if _, ok := in.s.layers[name]; ok {
+			in.s.pins[name]++
+			in.pinned = append(in.pinned, name)
+			return name, true
+		}
+	}
+	return "", false
+}
+
+func (in *install) unpackLayer(ctx context.Context, i int, progress *Progress) error {
+	dir, err := in.s.tempDir("layer")
+	if err != nil {
+		return spaceError(err)
+	}
+	content := filepath.Join(dir, layerContent)
+	in.fresh[dir] = dir // so that discard finds it; renamed below
+	if err := os.Mkdir(content, 0o755); err != nil {
+		return spaceError(err)
+	}
+	if err := os.Chmod(content, 0o755); err != nil {
+		return err
+	}
+	size, chained, err := in.readLayer(ctx, i, content, progress)
+	if err != nil {
+		return err
+	}
+	meta := layerMeta{DiffID: in.src.diffIDs[i], Size: size}
+	if err := writeMeta(dir, meta); err != nil {
+		return spaceError(err)
+	}
+	name := diffName(in.src.diffIDs[i])
+	if chained {
+		name = chainName(in.src.diffIDs[:i+1])
+	}
+	delete(in.fresh, dir)
+	in.fresh[name] = dir
+	in.names = append(in.names, name)
+	return nil
+}
+
+// readLayer streams layer i into content and checks that what it read is what the config names.
+func (in *install) readLayer(ctx context.Context, i int, content string, p *Progress) (int64, bool, error) {
+	blob, err := in.src.open(i)
+	if err != nil {
+		return 0, false, err
+	}
+	defer blob.Close()
+	counted := &countingReader{ctx: ctx, r: blob, p: p, report: in.report}
+	plain, closePlain, err := decompress(counted)
+	if err != nil {
+		return 0, false, archiveError(ctx, err)
+	}
+	defer closePlain()
+	hash := sha256.New()
+	hashed := io.TeeReader(plain, hash)
+	size, chained, err := unpack(ctx, hashed, content, in.lowers())
+	if err != nil {
+		return 0, false, err
+	}
+	// What follows the archive's end still belongs to the layer's hash, and to the check of the compressed one.
+	if _, err := io.Copy(io.Discard, hashed); err != nil {
+		return 0, false, archiveError(ctx, err)
+	}
+	if got := "sha256:" + hex.EncodeToString(hash.Sum(nil)); got != in.src.diffIDs[i] {
+		return 0, false, fmt.Errorf("%w: content has digest %s", ErrCorrupt, got)
+	}
+	return size, chained, nil
+}
+
+// lowers gives the directories of the layers handled so far, top first.
+func (in *install) lowers() []string {
+	dirs := make([]string, 0, len(in.names))
+	for _, name := range in.topFirst() {
+		if dir, ok := in.fresh[name]; ok {
+			dirs = append(dirs, filepath.Join(dir, layerContent))
+			continue
+		}
+		dirs = append(dirs, in.s.layerDir(name))
+	}
+	return dirs
+}
+
+// commit makes staged layers permanent and writes the reference. Layers reach the disk before they get their names,
+// and the names before the reference: a crash between leaves complete layers without a reference, which GC removes.
+func (in *install) commit() (Image, error) {
+	if len(in.fresh) > 0 {
+		if err := in.s.syncDisk(); err != nil {
+			return Image{}, spaceError(err)
+		}
+	}
+	s := in.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, dir := range in.fresh {
+		if err := in.publish(name, dir); err != nil {
+			return Image{}, spaceError(err)
+		}
+	}
+	if err := syncDir(s.layersDir()); err != nil {
+		return Image{}, err
+	}
+	r := record{Digest: in.src.digest, ID: in.src.id, Config: in.src.config, Layers: in.topFirst()}
+	if err := s.ledger.Put(bucket, in.src.ref, r); err != nil {
+		return Image{}, err
+	}
+	s.refs[in.src.ref] = r
+	return s.image(in.src.ref, r), nil
+}
+
+// topFirst lists the image's layers for an overlay, which takes each directory once: of a repeated layer, usually an
+// empty one, the topmost place counts.
+func (in *install) topFirst() []string {
+	names := make([]string, 0, len(in.names))
+	for _, name := range slices.Backward(in.names) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// publish gives one staged layer its name, unless another install was faster. The caller holds mu.
+func (in *install) publish(name, dir string) error {
+	if _, ok := in.s.layers[name]; ok {
+		return nil
+	}
+	meta, err := readMeta(dir)
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(in.s.layersDir(), name)
+	// A directory of that name which is not among the layers is damaged: move it out of the way.
+	if err := os.Rename(target, dir+".damaged"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(dir, target); err != nil {
+		return err
+	}
+	in.s.layers[name] = meta
+	return nil
+}
+
+// release ends an install: temporary directories go, and GC may again take what nothing names. It is called once,
+// whether commit came or not.
+func (in *install) release() {
+	for _, dir := range in.fresh {
+		for _, path := range []string{dir, dir + ".damaged"} {
+			if err := os.RemoveAll(path); err != nil {
+				in.s.log.Warn("cannot remove temporary layer", "path", path, "err", err)
+			}
+		}
+	}
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	for _, name := range in.pinned {
+		if in.s.pins[name]--; in.s.pins[name] == 0 {
+			delete(in.s.pins, name)
+		}
+	}
+}
+
+// ensureSpace refuses early what will not fit: unpacked layers are at least as large as compressed ones.
+func (s *Store) ensureSpace(need int64) error {
+	var st unix.Statfs_t
+	if need == 0 || unix.Statfs(s.dir, &st) != nil {
+		return nil
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	if uint64(need)+s.reserve > free {
+		return fmt.Errorf("%w: %d bytes needed beside a reserve of %d, %d free", ErrNoSpace, need, s.reserve, free)
+	}
+	return nil
+}
+
+func (s *Store) syncDisk() error {
+	f, err := os.Open(s.tmp())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func diffName(diffID string) string { return strings.TrimPrefix(diffID, "sha256:") }
+
+// chainName names a layer by itself and all layers below it; diffIDs are bottom first, the layer is the last.
+func chainName(diffIDs []string) string {
+	chain := diffIDs[0]
+	for _, id := range diffIDs[1:] {
+		chain = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(chain+" "+id)))
+	}
+	return diffName(chain) + chainSuffix
+}
+
+func writeMeta(dir string, meta layerMeta) error {
+	raw, err := json.Marshal(meta)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, layerMetaFin), raw, 0o600)
+}
+
+func readMeta(dir string) (layerMeta, error) {
+	var meta layerMeta
+	raw, err := os.ReadFile(filepath.Join(dir, layerMetaFin))
+	if err != nil {
+		return meta, err
+	}
+	return meta, json.Unmarshal(raw, &meta)
+}
+
+// decompress recognises gzip and zstd by their first bytes and takes anything else as it is.
+func decompress(r io.Reader) (io.Reader, func(), error) {
+	buffered := bufio.NewReaderSize(r, copyBufferSize)
+	magic, err := buffered.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return corruptReader{z, gzip.ErrHeader, gzip.ErrChecksum}, func() { z.Close() }, nil
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return z, z.Close, nil
+	}
+	return buffered, func() {}, nil
+}
+
+// corruptReader marks the errors of a decompressor that mean broken data.
+type corruptReader struct {
+	io.Reader
+	header, checksum error
+}
+
+func (c corruptReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if errors.Is(err, c.header) || errors.Is(err, c.checksum) {
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return n, err
+}
+
+// countingReader reports progress and ends with its context.
+type countingReader struct {
+	ctx      context.Context
+	r        io.Reader
+	p        *Progress
+	reported int64
+	report   func(Progress)
+}
+
+func (c *countingReader) Read(b []byte) (int, error) {
+	if err := context.Cause(c.ctx); err != nil {
+		return 0, err
+	}
+	n, err := c.r.Read(b)
+	c.p.Bytes += int64(n)
+	if c.report != nil && (err != nil || c.p.Bytes-c.reported >= copyBufferSize) {
+		c.reported = c.p.Bytes
+		c.report(*c.p)
+	}
+	return n, err
+}
