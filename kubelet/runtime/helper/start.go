@@ -1,0 +1,255 @@
+package helper
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"golang.org/x/sys/unix"
+
+	"github.com/nodeactor/nodeactor/kubelet/runtime/shim"
+	"github.com/nodeactor/nodeactor/kubelet/runtime/wire"
+)
+
+const (
+	defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// execPollMS and execPolls bound the wait for the container's init to become the user's program.
+	execPollMS = 1
+	execPolls  = 2000
+)
+
+// startContainer makes and starts a container and then becomes its shim; it returns only when that failed, and then
+// nothing is left.
+func startContainer(c *call) error {
+	var r wire.StartRequest
+	if err := c.decode(&r); err != nil {
+		return err
+	}
+	err := c.start(&r)
+	if undo := removeContainer(r.Layout, wire.Removal{ID: r.Spec.ID, Cgroup: r.Cgroup}, failedStartWaitMS); undo != nil {
+		c.note("cannot undo the start of container %s: %v", r.Spec.ID, undo)
+	}
+	return classify(err)
+}
+
+func (c *call) start(r *wire.StartRequest) error {
+	dir := r.Layout.Container(r.Spec.ID)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	lock, err := lockShim(r.Layout.Lock(r.Spec.ID))
+	if err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	io, err := openIO(r)
+	if err != nil {
+		return err
+	}
+	if err := prepareRootfs(r); err != nil {
+		return err
+	}
+	pid, cgroup, err := run(r, io)
+	if err != nil {
+		return err
+	}
+	if err := writeStarted(r.Layout.Started(r.Spec.ID), pid); err != nil {
+		return err
+	}
+	if err := c.answer(wire.Reply{PID: pid}); err != nil {
+		return fmt.Errorf("cannot report the start, the daemon is gone: %w", err)
+	}
+	return becomeShim(r, io, lock, pid, cgroup)
+}
+
+func prepareRootfs(r *wire.StartRequest) error {
+	if r.Pause {
+		return preparePause(r)
+	}
+	return mountRootfs(r.Layout, r.Spec.ID, r.Spec.Rootfs.Layers)
+}
+
+// run starts the container's process; cgroup is its directory for memory accounting.
+func run(r *wire.StartRequest, io *stdio) (pid int, cgroup *cgroupDirs, err error) {
+	config, err := libcontainerConfig(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := os.MkdirAll(r.Layout.State(), 0o700); err != nil {
+		return 0, nil, err
+	}
+	container, err := libcontainer.Create(r.Layout.State(), r.Spec.ID, config)
+	if err != nil {
+		return 0, nil, err
+	}
+	process := initProcess(r, config)
+	io.give(process)
+	if err := container.Run(process); err != nil {
+		return 0, nil, err
+	}
+	if err := io.started(); err != nil {
+		return 0, nil, err
+	}
+	if pid, err = process.Pid(); err != nil {
+		return 0, nil, err
+	}
+	awaitExec(pid)
+	state, err := container.State()
+	if err != nil {
+		return 0, nil, err
+	}
+	return pid, cgroupDirsOf(state.CgroupPaths), nil
+}
+
+func libcontainerConfig(r *wire.StartRequest) (*configs.Config, error) {
+	spec, err := ociSpec(r)
+	if err != nil {
+		return nil, err
+	}
+	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{CgroupName: r.Spec.ID, Spec: spec})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range rlimits(r.Spec.Rlimits) {
+		n, ok := rlimitNumbers[l.Type]
+		if !ok {
+			return nil, fmt.Errorf("cannot set limit %s: unknown", l.Type)
+		}
+		config.Rlimits = append(config.Rlimits, configs.Rlimit{Type: n, Soft: l.Soft, Hard: l.Hard})
+	}
+	return config, nil
+}
+
+func initProcess(r *wire.StartRequest, config *configs.Config) *libcontainer.Process {
+	cwd := r.Spec.Cwd
+	if cwd == "" {
+		cwd = "/"
+	}
+	return &libcontainer.Process{
+		Init: true, Args: r.Spec.Args, Env: environment(r), Cwd: cwd,
+		UID: r.Spec.UID, GID: r.Spec.GID, AdditionalGroups: r.Spec.Groups, Rlimits: config.Rlimits,
+	}
+}
+
+// environment adds what every container may rely on.
+func environment(r *wire.StartRequest) []string {
+	env := slices.Clone(r.Spec.Env)
+	has := func(name string) bool {
+		return slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	}
+	if !has("PATH") {
+		env = append(env, defaultPath)
+	}
+	if !has("HOSTNAME") && r.Sandbox.Hostname != "" {
+		env = append(env, "HOSTNAME="+r.Sandbox.Hostname)
+	}
+	if !has("TERM") && r.Spec.Tty {
+		env = append(env, "TERM=xterm")
+	}
+	return env
+}
+
+// awaitExec returns when pid is the user's program or gone. Before, a signal would hit the Go code of the container's
+// init, which dies of it with a code of its own.
+func awaitExec(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	for range execPolls {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err != nil || !strings.HasPrefix(string(comm), "runc:[") {
+			return
+		}
+		if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, execPollMS); n > 0 {
+			return
+		}
+	}
+}
+
+func writeStarted(path string, pid int) error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
+		return err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return err
+	}
+	ticks, _ := startTicks(pid) // 0 when it has ended already
+	raw, err := json.Marshal(wire.Started{PID: pid, StartTicks: ticks, BootID: strings.TrimSpace(string(boot)), TimeNanos: now.Nano()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".tmp", raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// startTicks is field 22 of /proc/PID/stat; the command name before it may contain anything.
+func startTicks(pid int) (uint64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("cannot parse /proc/%d/stat", pid)
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// becomeShim executes this binary again under the shim's name; the C part takes it from there.
+func becomeShim(r *wire.StartRequest, io *stdio, lock *os.File, pid int, dirs *cgroupDirs) error {
+	flags := "-"
+	if r.Spec.Tty {
+		flags += "t"
+	}
+	if r.Spec.StdinOnce {
+		flags += "o"
+	}
+	if r.PausePID != 0 || r.Sandbox.HostPID {
+		flags += "k"
+	}
+	unix.CloseOnExec(wire.FDAlive)
+	keep := func(f *os.File) string {
+		if f == nil {
+			return "-1"
+		}
+		_, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0)
+		if err != nil {
+			return "-1"
+		}
+		return strconv.Itoa(int(f.Fd()))
+	}
+	keep(lock)
+	argv := []string{
+		shim.NameShim, r.Spec.ID, strconv.Itoa(pid), r.Layout.Exit(r.Spec.ID), r.Spec.LogPath,
+		keep(io.log), keep(io.stdout), keep(io.stderr), keep(io.stdin), keep(io.listen), dirs.oomFile, dirs.procs, flags,
+	}
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	return fmt.Errorf("cannot become the shim: %w", unix.Exec("/proc/self/exe", argv, []string{}))
+}
+
+// cgroupDirs are the files of a container's cgroup the shim reads.
+type cgroupDirs struct{ oomFile, procs string }
+
+func cgroupDirsOf(paths map[string]string) *cgroupDirs {
+	if unified, ok := paths[""]; ok {
+		return &cgroupDirs{oomFile: filepath.Join(unified, "memory.events"), procs: unified}
+	}
+	return &cgroupDirs{oomFile: filepath.Join(paths["memory"], "memory.oom_control"), procs: paths["devices"]}
+}
