@@ -35,6 +35,9 @@ type Cluster struct {
 	byNamespace map[string]map[types.UID]*occupant
 	// repelling counts occupants that keep others away, so that the usual cluster without any pays nothing for them.
 	repelling int
+	// priorities counts occupants by priority; where all are alike, nobody can be pushed out.
+	priorities map[int32]int
+	reserved   map[types.UID]reservation
 
 	// order is the visiting order: zones take turns, so that a sample holds all of them. It is nil after the set of nodes changed.
 	order []*node
@@ -54,6 +57,8 @@ func NewCluster(ready Readiness, spaces Namespaces) *Cluster {
 		nodes:       map[string]*node{},
 		occupants:   map[types.UID]*occupant{},
 		byNamespace: map[string]map[types.UID]*occupant{},
+		priorities:  map[int32]int{},
+		reserved:    map[types.UID]reservation{},
 	}
 }
 
@@ -108,8 +113,10 @@ func (c *Cluster) Observe(pod *v1.Pod) (freed bool) {
 	o := c.newOccupant(pod)
 	if old != nil {
 		freed = old.node != o.node || !old.requests.equal(o.requests)
+		o.doomed = old.doomed
 		c.remove(old)
 	}
+	freed = c.Release(pod.UID) || freed
 	c.place(o)
 	return freed
 }
@@ -120,13 +127,17 @@ func Terminal(pod *v1.Pod) bool {
 }
 
 // DeletePod takes a deleted pod off the books; freed is true when it had been on them.
-func (c *Cluster) DeletePod(uid types.UID) (freed bool) { return c.remove(c.occupants[uid]) }
+func (c *Cluster) DeletePod(uid types.UID) (freed bool) {
+	released := c.Release(uid)
+	return c.remove(c.occupants[uid]) || released
+}
 
 // Assume books the pod on the node before its binding is known to have been stored.
 func (c *Cluster) Assume(d *Demand, node string) {
+	c.Release(d.pod.UID)
 	c.remove(c.occupants[d.pod.UID])
 	c.place(&occupant{
-		pod: d.pod, node: node, assumed: true, requests: d.requests, ports: d.ports, owner: d.owner,
+		pod: d.pod, node: node, priority: d.priority, assumed: true, requests: d.requests, ports: d.ports, owner: d.owner,
 		repel: d.repel, scoreCPU: d.scoreCPU, scoreMemory: d.scoreMemory,
 	})
 }
@@ -149,7 +160,7 @@ func (c *Cluster) Placed(uid types.UID) (node string, ok bool) {
 }
 
 func (c *Cluster) newOccupant(pod *v1.Pod) *occupant {
-	o := &occupant{pod: pod, node: pod.Spec.NodeName, requests: requestsOf(pod), ports: portsOf(pod), owner: ownerOf(pod)}
+	o := &occupant{pod: pod, node: pod.Spec.NodeName, priority: priorityOf(pod), requests: requestsOf(pod), ports: portsOf(pod), owner: ownerOf(pod)}
 	o.scoreCPU, o.scoreMemory = orElse(o.requests.MilliCPU, assumedMilliCPU), orElse(o.requests.Memory, assumedMemory)
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		o.repel = compileTerms(pod, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, c.spaces)
@@ -168,7 +179,7 @@ func (c *Cluster) node(name string) *node {
 
 // drop lets go of a node that neither exists nor has pods.
 func (c *Cluster) drop(n *node) {
-	if n.object == nil && len(n.occupants) == 0 {
+	if n.object == nil && len(n.occupants)+len(n.reserved) == 0 {
 		delete(c.nodes, n.name)
 	}
 }
@@ -176,6 +187,7 @@ func (c *Cluster) drop(n *node) {
 func (c *Cluster) place(o *occupant) {
 	c.node(o.node).attach(o)
 	c.occupants[o.pod.UID] = o
+	c.priorities[o.priority]++
 	space := c.byNamespace[o.pod.Namespace]
 	if space == nil {
 		space = map[types.UID]*occupant{}
@@ -190,6 +202,9 @@ func (c *Cluster) place(o *occupant) {
 func (c *Cluster) remove(o *occupant) bool {
 	if o == nil {
 		return false
+	}
+	if c.priorities[o.priority]--; c.priorities[o.priority] == 0 {
+		delete(c.priorities, o.priority)
 	}
 	n := c.nodes[o.node]
 	n.detach(o)

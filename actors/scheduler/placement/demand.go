@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -45,7 +44,7 @@ func (c *Cluster) Compile(pod *v1.Pod) *Demand {
 	d := &Demand{
 		pod:      pod,
 		seed:     seedOf(string(pod.UID)),
-		priority: corehelpers.PodPriority(pod),
+		priority: priorityOf(pod),
 		requests: requestsOf(pod),
 		ports:    portsOf(pod),
 		owner:    ownerOf(pod),

@@ -39,7 +39,7 @@ func (q *question) refuse(n *node) string {
 	if n.portsClash(q.ports) {
 		return reasonPorts
 	}
-	if reason := n.allocatable.lacking(&n.used, &q.requests); reason != "" {
+	if reason := n.allocatable.lacking(n.usedFor(q.Demand), &q.requests); reason != "" {
 		return reason
 	}
 	for i := range q.spreads {

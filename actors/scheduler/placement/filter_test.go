@@ -79,6 +79,7 @@ func TestFilters(t *testing.T) {
 				c.Observe(tc.placed)
 			}
 			got := c.Place(c.Compile(makePod("new", tc.pod...)))
+			got.Preemption = ""
 			want := Decision{Node: "a", Nodes: 1}
 			if tc.message != "" {
 				want = Decision{Message: "0/1 nodes are available: " + tc.message + ".", Nodes: 1}

@@ -23,6 +23,8 @@ type node struct {
 	occupants                 map[types.UID]*occupant
 	owners                    map[types.UID]int
 	withPorts, withRepulsions int
+	// reserved are the pods for which others are leaving this node.
+	reserved []*Demand
 }
 
 func newNode(name string) *node {
@@ -33,7 +35,10 @@ func newNode(name string) *node {
 type occupant struct {
 	pod      *v1.Pod
 	node     string
+	priority int32
 	assumed  bool
+	// doomed: its deletion has been asked for, to make room.
+	doomed   bool
 	requests Amounts
 	ports    []hostPort
 	owner    types.UID

@@ -22,6 +22,8 @@ type Decision struct {
 	Node string
 	// Message explains an empty Node, as "0/3 nodes are available: ...".
 	Message string
+	// Preemption explains why pods of lower priority could not make room, for when Preempt found none to evict.
+	Preemption string
 	// Nodes is the number of nodes that were known; with none, nothing can be said about the pod.
 	Nodes int
 }
@@ -32,7 +34,7 @@ func (c *Cluster) Place(d *Demand) Decision {
 	q := c.ask(d)
 	fitting, refused := c.search(&q, order)
 	if len(fitting) == 0 {
-		return Decision{Message: explain(len(order), refused), Nodes: len(order)}
+		return Decision{Message: explain(len(order), refused), Preemption: explainPreemption(d, len(order), refused), Nodes: len(order)}
 	}
 	return Decision{Node: q.best(fitting).name, Nodes: len(order)}
 }
