@@ -2,14 +2,15 @@ package images
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 )
 
 var (
 	// ErrInvalidReference is returned when a string cannot be the reference of an image.
 	ErrInvalidReference = errors.New("invalid reference")
-	// ErrPull is returned when a registry refuses an image, does not have it, or cannot be reached; the text after it is
-	// the registry's reason.
+	// ErrPull is returned when a registry refuses an image, does not have it, or cannot be reached; the text of the
+	// error is the registry's reason.
 	ErrPull = errors.New("pull failed")
 	// ErrNotPresent is returned when an image must be on the node already and is not.
 	ErrNotPresent = errors.New("image not present on this node")
@@ -44,3 +45,12 @@ func spaceError(err error) error {
 	}
 	return err
 }
+
+// pullError is the failure of one pull; its text is what the pod's events and status show.
+type pullError struct {
+	ref string
+	err error
+}
+
+func (e *pullError) Error() string   { return fmt.Sprintf("cannot pull image %q: %v", e.ref, e.err) }
+func (e *pullError) Unwrap() []error { return []error{ErrPull, e.err} }

@@ -1,8 +1,6 @@
 package images
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 )
 
@@ -56,6 +52,11 @@ func (s *Store) stage(ctx context.Context, src source, report func(Progress)) (*
 	in := &install{s: s, src: src, report: report, fresh: map[string]string{}}
 	if n := len(src.diffIDs); n == 0 || n > maxLayers {
 		return in, fmt.Errorf("%w: image has %d layers, want 1 to %d", ErrCorrupt, n, maxLayers)
+	}
+	for _, id := range src.diffIDs {
+		if !strings.HasPrefix(id, "sha256:") {
+			return in, fmt.Errorf("%w: layer has digest %s, want sha256", ErrCorrupt, id)
+		}
 	}
 	missing, total := in.missing()
 	if err := s.ensureSpace(total); err != nil {
@@ -141,12 +142,11 @@ func (in *install) readLayer(ctx context.Context, i int, content string, p *Prog
 		return 0, false, err
 	}
 	defer blob.Close()
-	counted := &countingReader{ctx: ctx, r: blob, p: p, report: in.report}
-	plain, closePlain, err := decompress(counted)
+	plain, done, err := decompress(&meter{ctx: ctx, r: blob, p: p, report: in.report})
 	if err != nil {
 		return 0, false, archiveError(ctx, err)
 	}
-	defer closePlain()
+	defer done()
 	hash := sha256.New()
 	hashed := io.TeeReader(plain, hash)
 	size, chained, err := unpack(ctx, hashed, content, in.lowers())
@@ -311,64 +311,4 @@ func readMeta(dir string) (layerMeta, error) {
 		return meta, err
 	}
 	return meta, json.Unmarshal(raw, &meta)
-}
-
-// decompress recognises gzip and zstd by their first bytes and takes anything else as it is.
-func decompress(r io.Reader) (io.Reader, func(), error) {
-	buffered := bufio.NewReaderSize(r, copyBufferSize)
-	magic, err := buffered.Peek(4)
-	if err != nil && err != io.EOF {
-		return nil, nil, err
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		return corruptReader{z, gzip.ErrHeader, gzip.ErrChecksum}, func() { z.Close() }, nil
-	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		return z, z.Close, nil
-	}
-	return buffered, func() {}, nil
-}
-
-// corruptReader marks the errors of a decompressor that mean broken data.
-type corruptReader struct {
-	io.Reader
-	header, checksum error
-}
-
-func (c corruptReader) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if errors.Is(err, c.header) || errors.Is(err, c.checksum) {
-		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return n, err
-}
-
-// countingReader reports progress and ends with its context.
-type countingReader struct {
-	ctx      context.Context
-	r        io.Reader
-	p        *Progress
-	reported int64
-	report   func(Progress)
-}
-
-func (c *countingReader) Read(b []byte) (int, error) {
-	if err := context.Cause(c.ctx); err != nil {
-		return 0, err
-	}
-	n, err := c.r.Read(b)
-	c.p.Bytes += int64(n)
-	if c.report != nil && (err != nil || c.p.Bytes-c.reported >= copyBufferSize) {
-		c.reported = c.p.Bytes
-		c.report(*c.p)
-	}
-	return n, err
 }

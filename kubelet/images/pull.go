@@ -48,7 +48,7 @@ func (s *Store) Pull(ctx context.Context, ref string, options PullOptions) (Imag
 	}
 	img, err := s.sharePull(ctx, full, options)
 	if err != nil {
-		return Image{}, fmt.Errorf("cannot pull image %q: %w: %w", full, ErrPull, err)
+		return Image{}, &pullError{ref: full, err: err}
 	}
 	return img, nil
 }
@@ -233,17 +233,19 @@ func sourceOf(img v1.Image, id string, manifest *v1.Manifest, file *v1.ConfigFil
 		return source{}, err
 	}
 	src := source{
-		id: id, config: configOf(file.Config),
+		id: id, config: configOf(file.Config), diffIDs: hashes(file.RootFS.DiffIDs),
 		blobSize: func(i int) int64 { return max(manifest.Layers[i].Size, 0) },
 		open:     func(i int) (io.ReadCloser, error) { return layers[i].Compressed() },
 	}
-	for _, diffID := range file.RootFS.DiffIDs {
-		if diffID.Algorithm != "sha256" {
-			return source{}, fmt.Errorf("%w: layer digest %s", ErrCorrupt, diffID)
-		}
-		src.diffIDs = append(src.diffIDs, diffID.String())
-	}
 	return src, nil
+}
+
+func hashes(diffIDs []v1.Hash) []string {
+	all := make([]string, 0, len(diffIDs))
+	for _, id := range diffIDs {
+		all = append(all, id.String())
+	}
+	return all
 }
 
 // checkPlatform refuses an image that says it is for another platform. One that says nothing is taken.

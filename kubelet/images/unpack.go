@@ -2,6 +2,8 @@ package images
 
 import (
 	"archive/tar"
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +69,11 @@ func archiveError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	var deflate flate.CorruptInputError
+	for _, broken := range []error{tar.ErrHeader, io.ErrUnexpectedEOF, gzip.ErrHeader, gzip.ErrChecksum} {
+		if errors.Is(err, broken) || errors.As(err, &deflate) {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
 	}
 	return spaceError(err)
 }

@@ -146,3 +146,6 @@ func Build(t testing.TB, spec image.Spec) v1.Image {
 	}
 	return img
 }
+
+// Image is an image as it is built, pushed and archived.
+type Image = v1.Image
