@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+)
+
+// Server is the member itself, for a facade that serves its protocol.
+func (m *Member) Server() *etcdserver.EtcdServer { return m.server }
+
+// Failed implements Engine.
+func (m *Member) Failed() <-chan struct{} { return m.failed.ch }
+
+// Err implements Engine.
+func (m *Member) Err() error { return m.failed.get() }
+
+// Txn implements Engine.
+func (m *Member) Txn(ctx context.Context, w Write) (Result, error) {
+	resp, err := m.server.Txn(ctx, txnRequest(w))
+	if err != nil {
+		return Result{}, m.translate(err)
+	}
+	res := Result{Revision: resp.Header.GetRevision(), Done: resp.Succeeded}
+	if !res.Done {
+		if kvs := resp.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
+			kv := fromKV(kvs[0])
+			res.Current = &kv
+		}
+	}
+	return res, nil
+}
+
+func txnRequest(w Write) *pb.TxnRequest {
+	key := []byte(w.Key)
+	req := &pb.TxnRequest{
+		Success: []*pb.RequestOp{writeOp(key, w)},
+		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
+	}
+	if w.Expect != AnyRevision {
+		req.Compare = append(req.Compare, compare(key, w.Expect))
+	}
+	for _, g := range w.Guards {
+		req.Compare = append(req.Compare, compare([]byte(g.Key), g.ModRevision))
+	}
+	return req
+}
+
+func writeOp(key []byte, w Write) *pb.RequestOp {
+	if w.Delete {
+		return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
+	}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: w.Value, Lease: w.Lease}}}
+}
+
+func compare(key []byte, rev int64) *pb.Compare {
+	return &pb.Compare{
+		Result:      pb.Compare_EQUAL,
+		Target:      pb.Compare_MOD,
+		Key:         key,
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: rev},
+	}
+}
+
+func fromKV(kv *mvccpb.KeyValue) KV {
+	return KV{
+		Key:            string(kv.Key),
+		Value:          kv.Value,
+		CreateRevision: kv.CreateRevision,
+		ModRevision:    kv.ModRevision,
+		Version:        kv.Version,
+		Lease:          kv.Lease,
+	}
+}
+
+// Range implements Engine.
+func (m *Member) Range(ctx context.Context, from, to string, revision, limit int64) (Page, error) {
+	if err := m.Err(); err != nil {
+		return Page{}, m.translate(err)
+	}
+	res, err := m.server.KV().Range(ctx, []byte(from), []byte(to), mvcc.RangeOptions{Rev: revision, Limit: limit, WithTotalCount: true})
+	if err != nil {
+		return Page{}, m.translate(err)
+	}
+	page := Page{Count: int64(res.Count), Revision: res.Rev, KVs: make([]KV, len(res.KVs))}
+	for i, kv := range res.KVs {
+		page.KVs[i] = fromKV(kv)
+	}
+	return page, nil
+}
+
+// Barrier implements Engine.
+func (m *Member) Barrier(ctx context.Context) (int64, error) {
+	done := make(chan error, 1)
+	m.group.Go("read barrier", func(context.Context) error { return m.readNotify(ctx) }, func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return m.server.KV().Rev(), m.translate(err)
+	case <-m.failed.ch:
+		return 0, m.translate(m.failed.err)
+	}
+}
+
+// readNotify asks again when the leader changed under the question, as it does at every boot.
+func (m *Member) readNotify(ctx context.Context) error {
+	for {
+		err := m.server.LinearizableReadNotify(ctx)
+		if !errors.Is(err, etcderrors.ErrLeaderChanged) {
+			return err
+		}
+	}
+}
+
+// Revision implements Engine.
+func (m *Member) Revision() int64 { return m.server.KV().Rev() }
+
+// Solo implements Engine.
+func (m *Member) Solo() bool { return len(m.server.Cluster().Members()) <= 1 }
+
+// Grant implements Engine.
+func (m *Member) Grant(ctx context.Context, ttl int64) (int64, error) {
+	resp, err := m.server.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: ttl})
+	if err != nil {
+		return 0, m.translate(err)
+	}
+	return resp.ID, nil
+}
+
+// Compact implements Engine. It returns when the forgetting is decided; the space is freed in the background.
+func (m *Member) Compact(ctx context.Context, revision int64) error {
+	if _, err := m.server.Compact(ctx, &pb.CompactionRequest{Revision: revision}); err != nil {
+		return m.translate(err)
+	}
+	m.compactedTo.Store(revision)
+	return nil
+}
+
+// Snapshot implements Engine.
+func (m *Member) Snapshot(ctx context.Context, w io.Writer) error {
+	snap := m.server.Backend().Snapshot()
+	defer func() { _ = snap.Close() }()
+	_, err := snap.WriteTo(ctxWriter{ctx, w})
+	if err != nil {
+		return fmt.Errorf("cannot write snapshot: %w", err)
+	}
+	return nil
+}
+
+// ctxWriter stops a long copy when its context ends.
+type ctxWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (w ctxWriter) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.w.Write(p)
+}
+
+// Status implements Engine.
+func (m *Member) Status() Status {
+	be := m.server.Backend()
+	return Status{
+		DBSize:    be.Size(),
+		DBInUse:   be.SizeInUse(),
+		Revision:  m.server.KV().Rev(),
+		Compacted: m.compacted(),
+		Members:   len(m.server.Cluster().Members()),
+		Leader:    m.server.Leader() == m.server.MemberID(),
+		Term:      m.server.Term(),
+	}
+}
+
+// Close implements Engine. When ctx ends first the member is abandoned and the directory stays locked until the process ends.
+func (m *Member) Close(ctx context.Context) error {
+	done := make(chan error, 1)
+	m.group.Go("engine stop", func(context.Context) error { m.server.HardStop(); return nil }, func(err error) { done <- err })
+	defer m.failed.set(ErrClosed)
+	select {
+	case err := <-done:
+		m.release()
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("cannot close engine: %w", ctx.Err())
+	}
+}
+
+// translate maps the library's errors to this package's.
+func (m *Member) translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, mvcc.ErrCompacted):
+		return ErrCompacted
+	case errors.Is(err, mvcc.ErrFutureRev):
+		return ErrFuture
+	case errors.Is(err, etcderrors.ErrRequestTooLarge):
+		return ErrTooLarge
+	case errors.Is(err, etcderrors.ErrNoSpace):
+		return ErrNoSpace
+	case errors.Is(err, etcderrors.ErrStopped):
+		return ErrClosed
+	}
+	if fatal := m.Err(); fatal != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, fatal)
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"golang.org/x/sys/unix"
+
+	"github.com/nodeactor/nodeactor/store/internal/guard"
+)
+
+const (
+	// soloTickMs is the raft tick, in milliseconds, of a member that is alone: an election nobody contests need not take long.
+	soloTickMs = 10
+	// soloElectionTicks is how many ticks such a member waits before it elects itself.
+	soloElectionTicks = 10
+	// quotaBytes is the size of the engine's file at which writes are refused.
+	quotaBytes = 8 << 30
+	// walSegmentBytes is preallocated for each log segment; the default of 64 MB is a long write on a small disk.
+	walSegmentBytes = 8 << 20
+	// maxValueBytes bounds one write, as the upstream store does.
+	maxValueBytes = 1536 << 10
+	// snapshotEvery is how many log entries lie between two raft snapshots.
+	snapshotEvery = 10000
+	// readyTimeout bounds the wait for the first leader.
+	readyTimeout = 30 * time.Second
+	// lockFile is the name, in the directory, of the file that is locked while the engine is open.
+	lockFile = "LOCK"
+	// dirMode keeps the store, and every Secret in it, to its owner.
+	dirMode = 0o700
+	// peerURL is the address a member that is alone claims. Nothing listens on it.
+	peerURL = "http://127.0.0.1:0"
+)
+
+func init() {
+	// There is no per-server setting for it.
+	wal.SegmentSizeBytes = walSegmentBytes
+}
+
+// Config says where and as whom to run the engine.
+type Config struct {
+	Dir      string // made if absent
+	NodeName string // name of the member
+	Log      *slog.Logger
+}
+
+// Member is an etcd member in this process.
+type Member struct {
+	server *etcdserver.EtcdServer
+	lock   *os.File
+	failed *failure
+	group  *guard.Group
+	// compactedTo is the last revision this process compacted to.
+	compactedTo atomic.Int64
+}
+
+var _ Engine = (*Member)(nil)
+
+// Open starts the engine of cfg.Dir and returns when it can read and write, or when ctx ends.
+// The directory is left unlocked on failure. Errors name the directory.
+func Open(ctx context.Context, cfg Config) (*Member, error) {
+	m, err := open(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open store %s: %w", cfg.Dir, err)
+	}
+	return m, nil
+}
+
+func open(ctx context.Context, cfg Config) (*Member, error) {
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{lock: lock, failed: newFailure(), group: guard.New(context.WithoutCancel(ctx), cfg.Log)}
+	if err := m.start(ctx, cfg); err != nil {
+		m.release()
+		return nil, err
+	}
+	return m, nil
+}
+
+// lockDir makes dir, proves it writable, and takes the lock that keeps a second process out.
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, dirMode); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrLocked
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+func (m *Member) release() {
+	m.group.Cancel()
+	_ = m.lock.Close()
+}
+
+// start boots the member in a goroutine of its own: the library ends the process or the goroutine when it dislikes what it finds
+// on disk, and here it may only ever end the goroutine.
+func (m *Member) start(ctx context.Context, cfg Config) error {
+	sc, err := serverConfig(cfg, newLogger(cfg.Log, m.failed))
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	m.group.Go("engine boot", func(context.Context) error {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		if err := checkFile(sc.BackendPath()); err != nil {
+			return err
+		}
+		server, err := etcdserver.NewServer(sc)
+		if err != nil {
+			return err
+		}
+		m.server = server
+		server.Start()
+		return nil
+	}, func(err error) { done <- err })
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if fatal := m.failed.get(); fatal != nil {
+		return fatal
+	}
+	if errors.Is(err, guard.ErrPanicked) {
+		return fmt.Errorf("its files are damaged (restore a snapshot): %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	return m.waitReady(ctx)
+}
+
+func (m *Member) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if _, err := m.Barrier(ctx); err != nil {
+		return fmt.Errorf("no leader: %w", err)
+	}
+	return nil
+}
+
+// checkFile refuses a damaged database before the library maps it: a page fault in one of its goroutines could not be caught.
+func checkFile(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	if err != nil {
+		return fmt.Errorf("database %s is damaged: %w", path, err)
+	}
+	defer func() { _ = db.Close() }()
+	return db.View(func(tx *bbolt.Tx) error {
+		fi, err := os.Stat(path)
+		if err == nil && fi.Size() < tx.Size() {
+			return fmt.Errorf("database %s is damaged: %d bytes of %d are there", path, fi.Size(), tx.Size())
+		}
+		return err
+	})
+}
