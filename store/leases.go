@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nodeactor/nodeactor/store/engine"
+)
+
+const (
+	// leaseReuse is for how long a lease is handed to further keys; they may live longer than asked by as much.
+	leaseReuse = time.Minute
+	// leaseReuseShare caps that at a share of the time to live, in percent.
+	leaseReuseShare = 5
+	// leaseKeys bounds the keys on one lease: when it ends they all go in one transaction.
+	leaseKeys = 1000
+)
+
+// leases shares engine leases between keys of about the same time to live.
+type leases struct {
+	mu   sync.Mutex
+	byID map[int64]*sharedLease // by time to live, in seconds
+}
+
+type sharedLease struct {
+	id    int64
+	until time.Time
+	keys  int
+}
+
+// lease returns a lease that lives at least ttl seconds from now. Concurrent callers wait for one another.
+func (s *Store) lease(ctx context.Context, eng engine.Engine, ttl int64) (int64, error) {
+	l := &s.leases
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := s.cfg.Clock.Now()
+	if have := l.byID[ttl]; have != nil && now.Before(have.until) && have.keys < leaseKeys {
+		have.keys++
+		return have.id, nil
+	}
+	reuse := min(leaseReuse, time.Duration(ttl)*time.Second*leaseReuseShare/100)
+	extra := int64((reuse + time.Second - 1) / time.Second)
+	id, err := eng.Grant(ctx, ttl+extra)
+	if err != nil {
+		return 0, err
+	}
+	if l.byID == nil {
+		l.byID = map[int64]*sharedLease{}
+	}
+	l.byID[ttl] = &sharedLease{id: id, until: now.Add(reuse), keys: 1}
+	return id, nil
+}

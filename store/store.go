@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodeactor/nodeactor/store/engine"
+	"github.com/nodeactor/nodeactor/store/index"
+	"github.com/nodeactor/nodeactor/store/internal/guard"
+)
+
+const (
+	// loadPage is how many keys are read at once while the index is filled.
+	loadPage = 5000
+	// keepBehind is the number of revisions of history that Maintain keeps however old they are.
+	keepBehind = 1000
+	// healthTimeout bounds a health check whose caller set no deadline.
+	healthTimeout = 5 * time.Second
+)
+
+// Names of the parts a caller of the store meets.
+type (
+	// Item is one stored version of one object; see index.Item.
+	Item = index.Item
+	// Event is one change of one key; see index.Event.
+	Event = index.Event
+	// EventType says what happened to a key.
+	EventType = index.EventType
+	// SubscribeOptions says which events are wanted.
+	SubscribeOptions = index.SubscribeOptions
+	// Subscription is one reader's place in the stream of events.
+	Subscription = index.Subscription
+	// Guard is a condition on another key for a write.
+	Guard = engine.Guard
+	// Status describes the engine.
+	Status = engine.Status
+)
+
+// The event types.
+const (
+	Added    = index.Added
+	Modified = index.Modified
+	Deleted  = index.Deleted
+)
+
+var (
+	// ErrCompacted is returned when the events or the revision asked for are no longer kept.
+	ErrCompacted = index.ErrCompacted
+	// ErrOverflow is returned when a subscriber fell behind further than events are kept.
+	ErrOverflow = index.ErrOverflow
+	// ErrClosed is returned when the store was closed or its engine failed.
+	ErrClosed = index.ErrClosed
+	// ErrLocked is returned when another process uses the directory.
+	ErrLocked = engine.ErrLocked
+)
+
+// Clock is the time the store sees.
+type Clock interface {
+	Now() time.Time
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+// Config says where and as whom to open a store.
+type Config struct {
+	Dir      string // made if absent
+	NodeName string // name of this member
+	Clock    Clock  // nil = the machine's
+	Log      *slog.Logger
+}
+
+// Store is an open store. All methods are safe for concurrent use.
+type Store struct {
+	cfg    Config
+	engine *engine.Member
+	index  *index.Index
+	group  *guard.Group
+	leases leases
+
+	compactMu sync.Mutex
+	marked    int64 // revision at the last Maintain
+	compacted int64
+}
+
+// Open opens the store of cfg.Dir and returns when it can read and write and its index is filled.
+// Errors name the directory; errors.Is ErrLocked when another process has it.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = realClock{}
+	}
+	if cfg.NodeName == "" {
+		return nil, errors.New("cannot open store: no node name")
+	}
+	eng, err := engine.Open(ctx, engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, engine: eng, index: index.New(eng), group: guard.New(context.WithoutCancel(ctx), cfg.Log)}
+	if err := s.load(ctx); err != nil {
+		_ = eng.Close(ctx)
+		return nil, fmt.Errorf("cannot open store %s: %w", cfg.Dir, err)
+	}
+	s.group.Go("store watch", s.pump, s.pumpEnded)
+	return s, nil
+}
+
+// load fills the index with the state of one revision.
+func (s *Store) load(ctx context.Context) error {
+	rev := s.engine.Revision()
+	end := index.After(index.Root)
+	var kvs []engine.KV
+	for from := index.Root; ; {
+		page, err := s.engine.Range(ctx, from, end, rev, loadPage)
+		if err != nil {
+			return err
+		}
+		kvs = append(kvs, page.KVs...)
+		if int64(len(page.KVs)) >= page.Count || len(page.KVs) == 0 {
+			s.index.Load(kvs, rev)
+			s.marked = rev
+			return nil
+		}
+		from = page.KVs[len(page.KVs)-1].Key + "\x00"
+	}
+}
+
+// pump applies the engine's one watch to the index, for as long as the store is open.
+func (s *Store) pump(ctx context.Context) error {
+	return s.engine.Watch(ctx, index.Root, index.After(index.Root), s.index.Revision(), func(b engine.Batch) error {
+		s.index.Apply(b)
+		return nil
+	})
+}
+
+func (s *Store) pumpEnded(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.cfg.Log.Error("store stopped serving", "dir", s.cfg.Dir, "reason", err)
+	}
+	s.index.Close(fmt.Errorf("%w: %w", ErrClosed, err))
+}
+
+// Close stops the store and releases its directory; it waits as long as ctx.
+func (s *Store) Close(ctx context.Context) error {
+	s.group.Cancel()
+	s.group.Wait(ctx)
+	s.index.Close(ErrClosed)
+	return s.engine.Close(ctx)
+}
+
+// Failed is closed when the engine can serve no more; open the store anew then.
+func (s *Store) Failed() <-chan struct{} { return s.engine.Failed() }
+
+// Err says why the store serves no more; nil while it does.
+func (s *Store) Err() error {
+	if err := s.engine.Err(); err != nil {
+		return err
+	}
+	return s.index.Err()
+}
+
+// Revision is the newest revision the index has.
+func (s *Store) Revision() int64 { return s.index.Revision() }
+
+// Status describes the engine.
+func (s *Store) Status() Status { return s.engine.Status() }
+
+// Healthy proves that the store answers with what was last acknowledged; nil says it does. Without a deadline in ctx it gives up
+// after five seconds.
+func (s *Store) Healthy(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, healthTimeout)
+		defer cancel()
+	}
+	rev, err := s.engine.Barrier(ctx)
+	if err == nil {
+		err = s.index.Wait(ctx, rev)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read store: %w", err)
+	}
+	return nil
+}
+
+// Counts returns the number of objects by resource, e.g. "pods" or "example.com/widgets".
+func (s *Store) Counts() map[string]int {
+	counts := map[string]int{}
+	for dir, size := range s.index.Sizes() {
+		counts[strings.TrimSuffix(strings.TrimPrefix(dir, index.Root), "/")] = int(size.Objects)
+	}
+	return counts
+}
+
+// Get returns the item stored under key, from memory.
+func (s *Store) Get(key string) (*Item, bool) {
+	item, _ := s.index.Get(key)
+	return item, item != nil
+}
+
+// List returns the items whose keys have the prefix, in key order, and the revision at which they were that, from memory.
+func (s *Store) List(prefix string) ([]*Item, int64) { return s.index.List(prefix) }
+
+// Subscribe starts a gap-free stream of events. The caller closes it.
+func (s *Store) Subscribe(o SubscribeOptions) *Subscription { return s.index.Subscribe(o) }
+
+// WaitApplied returns when the index has revision.
+func (s *Store) WaitApplied(ctx context.Context, revision int64) error {
+	return s.index.Wait(ctx, revision)
+}
+
+// realClock is the machine's clock.
+type realClock struct{}
+
+func (realClock) Now() time.Time { return time.Now() }
+
+func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
