@@ -17,32 +17,33 @@ const (
 	ociLayoutFile  = "oci-layout"
 )
 
-// Import reads an image archive, as "docker save" or an OCI image layout in a tar, plain or gzipped, and returns the
+// Import reads an image archive, as "docker save" or an OCI image layout in a tar, plain or compressed, and returns the
 // normalised references it brought. Either all of its images are in the store afterwards or none: a damaged archive is
 // refused with ErrCorrupt, one without names with ErrInvalidReference. An older image of the same reference is replaced.
-func (s *Store) Import(ctx context.Context, path string) ([]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot import images: %w", err)
-	}
-	defer f.Close()
-	refs, err := s.ImportFrom(ctx, f)
-	if err != nil {
-		return nil, fmt.Errorf("%w (in %s)", err, path)
-	}
-	return refs, nil
-}
-
-// ImportFrom is Import from a stream. The archive is kept on disk while it is being read.
-func (s *Store) ImportFrom(ctx context.Context, r io.Reader) ([]string, error) {
+// The archive is kept on disk while it is being read.
+func (s *Store) Import(ctx context.Context, archive io.Reader) ([]string, error) {
 	dir, err := s.tempDir("import")
 	if err != nil {
 		return nil, fmt.Errorf("cannot import images: %w", spaceError(err))
 	}
 	defer os.RemoveAll(dir)
-	refs, err := s.importVia(ctx, r, dir)
+	refs, err := s.importVia(ctx, archive, dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot import images: %w", err)
+	}
+	return refs, nil
+}
+
+// ImportFile is Import from a file.
+func (s *Store) ImportFile(ctx context.Context, path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot import images: %w", err)
+	}
+	defer f.Close()
+	refs, err := s.Import(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("%w (in %s)", err, path)
 	}
 	return refs, nil
 }

@@ -67,7 +67,7 @@ func TestImportFormats(t *testing.T) {
 	for format, path := range archives(t) {
 		t.Run(format, func(t *testing.T) {
 			s := openTest(t)
-			refs, err := s.Import(context.Background(), path)
+			refs, err := s.ImportFile(context.Background(), path)
 			slices.Sort(refs)
 			if err != nil || !slices.Equal(refs, []string{"nodeactor.io/one:v1", "nodeactor.io/two:v1"}) {
 				t.Fatalf("import gives %v, %v", refs, err)
@@ -89,7 +89,7 @@ func TestImportFormats(t *testing.T) {
 
 func TestImportedImageIDs(t *testing.T) {
 	s := openTest(t)
-	if _, err := s.Import(context.Background(), archives(t)["docker"]); err != nil {
+	if _, err := s.ImportFile(context.Background(), archives(t)["docker"]); err != nil {
 		t.Fatal(err)
 	}
 	one, _ := s.Lookup("nodeactor.io/one:v1")
@@ -124,7 +124,7 @@ func TestDamagedArchives(t *testing.T) {
 func importDamaged(t *testing.T, format, what string, at int, damaged []byte) {
 	t.Helper()
 	s := openAt(t, t.TempDir(), &memoryLedger{})
-	_, err := s.ImportFrom(context.Background(), bytes.NewReader(damaged))
+	_, err := s.Import(context.Background(), bytes.NewReader(damaged))
 	if err != nil {
 		storeIsEmptyButLayers(t, s)
 		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrInvalidReference) && !errors.Is(err, ErrPlatform) {
@@ -168,7 +168,7 @@ func TestImportRefusals(t *testing.T) {
 		untagged: ErrInvalidReference, alien: ErrPlatform, random: ErrCorrupt, empty: ErrCorrupt, noImage: ErrCorrupt,
 		filepath.Join(dir, "absent"): os.ErrNotExist,
 	} {
-		if _, err := s.Import(context.Background(), path); !errors.Is(err, want) {
+		if _, err := s.ImportFile(context.Background(), path); !errors.Is(err, want) {
 			t.Errorf("import of %s says %v, want %v", filepath.Base(path), err, want)
 		}
 	}

@@ -182,7 +182,7 @@ func TestFullDisk(t *testing.T) {
 			if !errors.Is(pullErr, ErrNoSpace) {
 				t.Errorf("pull says %v, want ErrNoSpace", pullErr)
 			}
-			if _, err := s.Import(context.Background(), archive); reserve == 0 && !errors.Is(err, ErrNoSpace) {
+			if _, err := s.ImportFile(context.Background(), archive); reserve == 0 && !errors.Is(err, ErrNoSpace) {
 				t.Errorf("import says %v, want ErrNoSpace", err)
 			}
 			s.reserve = 0
