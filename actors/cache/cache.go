@@ -18,11 +18,14 @@ type Cache struct {
 	applied int64
 	// moved is closed and replaced whenever applied grows.
 	moved chan struct{}
+
+	// asked holds a token when a reader waits for a revision.
+	asked chan struct{}
 }
 
 // New makes a cache over a source. Typed reads work at once, indexes and feeds once Run has listed.
 func New(source Source, log *slog.Logger) *Cache {
-	return &Cache{source: source, log: log, index: newIndex(), moved: make(chan struct{})}
+	return &Cache{source: source, log: log, index: newIndex(), moved: make(chan struct{}), asked: make(chan struct{}, 1)}
 }
 
 // Revision is the newest revision of the source, which is what typed reads see.

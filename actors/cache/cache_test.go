@@ -45,7 +45,8 @@ func pod(name, uid, node string, owners ...metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: name, UID: types.UID(uid), OwnerReferences: owners,
-			Labels: map[string]string{"app": "a"}, Finalizers: []string{"keep"},
+			CreationTimestamp: metav1.Unix(1700000000, 0),
+			Labels:            map[string]string{"app": "a"}, Finalizers: []string{"keep"},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
 	}
@@ -121,7 +122,7 @@ func TestMetadataOfEveryEncoding(t *testing.T) {
 	sync(t, c)
 	p := c.MetaByUID("1")
 	if p == nil || p.Kind != "Pod" || p.Namespace != "ns" || !p.HasFinalizer("keep") || p.Deleting || p.Opaque ||
-		len(p.Owners) != 1 || !p.Owners[0].Controller || !p.Owners[0].Blocks || p.Owners[0].UID != "rs-uid" {
+		len(p.Owners) != 1 || !p.Owners[0].Controller || !p.Owners[0].Blocks || p.Owners[0].UID != "rs-uid" || p.Created != 1700000000 || c.Contents("ns") != 3 {
 		t.Fatalf("pod: %+v", p)
 	}
 	deps := c.Dependents("1")
@@ -193,5 +194,15 @@ func TestWaitForEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	if err := c.WaitFor(ctx, 1<<40); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestSyncPassesRevisionsWithoutChanges(t *testing.T) {
+	c, source := running(t)
+	sync(t, c)
+	want := source.Skip()
+	sync(t, c)
+	if c.Applied() < want {
+		t.Errorf("applied %d, want %d", c.Applied(), want)
 	}
 }

@@ -30,12 +30,15 @@ type index struct {
 	loose map[string]keys
 	// placed maps a node to its pods.
 	placed map[string]keys
+	// contents counts the objects of a namespace.
+	contents map[string]int
 }
 
 func newIndex() *index {
 	return &index{
 		objects: map[string]*entry{}, byUID: map[types.UID]*entry{},
 		dependents: map[types.UID]keys{}, loose: map[string]keys{}, placed: map[string]keys{},
+		contents: map[string]int{},
 	}
 }
 
@@ -59,6 +62,9 @@ func (x *index) put(e *entry) *entry {
 	if e.meta.UID != "" {
 		x.byUID[e.meta.UID] = e
 	}
+	if e.meta.Namespace != "" {
+		x.contents[e.meta.Namespace]++
+	}
 	for _, owner := range e.meta.Owners {
 		add(x.dependents, owner.UID, e.record.Key)
 	}
@@ -80,6 +86,7 @@ func (x *index) remove(key string) *entry {
 	if x.byUID[e.meta.UID] == e {
 		delete(x.byUID, e.meta.UID)
 	}
+	x.uncount(e.meta.Namespace)
 	for _, owner := range e.meta.Owners {
 		drop(x.dependents, owner.UID, key)
 	}
@@ -90,6 +97,12 @@ func (x *index) remove(key string) *entry {
 		drop(x.placed, e.node, key)
 	}
 	return e
+}
+
+func (x *index) uncount(namespace string) {
+	if x.contents[namespace]--; x.contents[namespace] <= 0 {
+		delete(x.contents, namespace)
+	}
 }
 
 // looseAt is the place of an adoptable object without controller in the loose index.

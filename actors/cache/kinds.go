@@ -163,3 +163,8 @@ func folderOf(key string) (string, bool) {
 	second, _, ok := strings.Cut(after, "/")
 	return first + "/" + second, ok
 }
+
+// Holds tells whether a store key belongs to the kind; the zero Kind holds every key.
+func (k Kind) Holds(key string) bool {
+	return k == Kind{} || strings.HasPrefix(key, k.Prefix())
+}

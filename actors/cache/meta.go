@@ -29,6 +29,8 @@ type Meta struct {
 	UID              types.UID
 	Owners           []Owner
 	Finalizers       []string
+	// Created is the creation timestamp in Unix seconds.
+	Created int64
 	// Deleting is set once the object has a deletion timestamp.
 	Deleting bool
 	// Revision is the object's resourceVersion as a number.
@@ -71,8 +73,22 @@ func metaOf(r Record) *Meta {
 	}
 	if err != nil || m.Kind == "" || m.UID == "" {
 		m.Opaque = true
+		m.Namespace, m.Name = nameOf(r.Key)
 	}
 	return m
+}
+
+// nameOf reads namespace and name from a store key.
+func nameOf(key string) (namespace, name string) {
+	folder, ok := folderOf(key)
+	if !ok {
+		return "", key
+	}
+	rest := strings.TrimPrefix(key, registryRoot+folder+"/")
+	if namespace, name, ok = strings.Cut(rest, "/"); ok {
+		return namespace, name
+	}
+	return "", rest
 }
 
 func jsonMeta(value []byte, into *Meta) error {
@@ -83,6 +99,9 @@ func jsonMeta(value []byte, into *Meta) error {
 	into.APIVersion, into.Kind = share(parsed.APIVersion), share(parsed.Kind)
 	into.Namespace, into.Name, into.UID = share(parsed.Namespace), parsed.Name, parsed.UID
 	into.Deleting, into.Finalizers = parsed.DeletionTimestamp != nil, parsed.Finalizers
+	if created := parsed.CreationTimestamp; !created.IsZero() {
+		into.Created = created.Unix()
+	}
 	for _, ref := range parsed.OwnerReferences {
 		into.Owners = append(into.Owners, OwnerOf(ref))
 	}

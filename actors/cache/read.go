@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -72,4 +74,25 @@ func decoded[T Object](c *Cache, record Record) (T, bool) {
 		c.log.Error("a stored object is not readable and is passed over", "key", record.Key, "cause", err)
 	}
 	return object, ok
+}
+
+// Has tells whether an object exists in the newest stored state, without decoding it.
+func (c *Cache) Has(kind Kind, namespace, name string) bool {
+	_, ok := c.source.Get(kind.Key(namespace, name))
+	return ok
+}
+
+// Names lists the objects of a kind in the newest stored state, in key order, without decoding them.
+func (c *Cache) Names(kind Kind) []types.NamespacedName {
+	records, _ := c.source.List(kind.Prefix())
+	names := make([]types.NamespacedName, 0, len(records))
+	for _, record := range records {
+		rest := strings.TrimPrefix(record.Key, kind.Prefix())
+		namespace, name, ok := strings.Cut(rest, "/")
+		if !ok {
+			namespace, name = "", rest
+		}
+		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return names
 }

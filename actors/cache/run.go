@@ -49,30 +49,34 @@ func (c *Cache) follow(ctx context.Context, beat func()) (delivered bool, err er
 	c.reset(records, revision)
 	for {
 		beat()
-		events, err := nextWithin(ctx, stream, beatEvery)
+		events, err := stream.Poll(ctx)
 		if err != nil {
 			return delivered, fmt.Errorf("cannot follow stored changes: %w", err)
 		}
-		if len(events) > 0 {
-			delivered = true
-			c.apply(events)
+		delivered = delivered || len(events) > 0
+		c.apply(events, stream.Revision())
+		if len(events) == 0 {
+			c.rest(ctx, stream)
+		}
+		if ctx.Err() != nil {
+			return delivered, ctx.Err()
 		}
 	}
 }
 
-// nextWithin is Next with a bound, so that a quiet stream still shows a beat: no events and no error when the bound passed.
-func nextWithin(ctx context.Context, stream Stream, bound time.Duration) ([]SourceEvent, error) {
-	quiet, cancel := context.WithTimeout(ctx, bound)
+// rest waits until the stream may have news, a reader wants to know how far the stream is, or a beat is due.
+func (c *Cache) rest(ctx context.Context, stream Stream) {
+	quiet, cancel := context.WithTimeout(ctx, beatEvery)
 	defer cancel()
-	events, err := stream.Next(quiet)
-	if err != nil && quiet.Err() != nil && ctx.Err() == nil {
-		return nil, nil
+	select {
+	case <-stream.Signal():
+	case <-c.asked:
+	case <-quiet.Done():
 	}
-	return events, err
 }
 
 // apply brings events into the indexes, then tells the feeds: who reads a change finds the indexes at least as new.
-func (c *Cache) apply(events []SourceEvent) {
+func (c *Cache) apply(events []SourceEvent, revision int64) {
 	entries := make([]*entry, len(events))
 	for i, event := range events {
 		if !event.Deleted {
@@ -87,7 +91,7 @@ func (c *Cache) apply(events []SourceEvent) {
 			changes = append(changes, change)
 		}
 	}
-	c.advance(changes, events[len(events)-1].Revision)
+	c.advance(changes, revision)
 }
 
 // applyOne applies one event; false when the indexes already knew it.
@@ -142,6 +146,9 @@ func (c *Cache) advance(changes []Change, revision int64) {
 		close(c.moved)
 		c.moved = make(chan struct{})
 	}
+	if len(changes) == 0 {
+		return
+	}
 	for _, f := range c.feeds {
 		f.offer(changes)
 	}
@@ -176,4 +183,18 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 }
 
 // Sync blocks until the indexes hold everything the source holds now, so everything this process has had acknowledged.
-func (c *Cache) Sync(ctx context.Context) error { return c.WaitFor(ctx, c.source.Revision()) }
+func (c *Cache) Sync(ctx context.Context) error {
+	revision := c.source.Revision()
+	if c.Applied() < revision {
+		c.ask()
+	}
+	return c.WaitFor(ctx, revision)
+}
+
+// ask makes the loop look how far the stream is, which moves on without a change of ours too.
+func (c *Cache) ask() {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
+}

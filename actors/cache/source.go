@@ -22,10 +22,15 @@ type Source interface {
 	Follow(prefix string, after int64) Stream
 }
 
-// Stream delivers stored changes in revision order.
+// Stream delivers stored changes in revision order. One goroutine uses it.
 type Stream interface {
-	// Next blocks for at least one change; ErrSourceLost when there is a gap.
-	Next(ctx context.Context) ([]SourceEvent, error)
+	// Poll takes what there is, without waiting for more: nothing and no error when there is nothing now; ErrSourceLost when
+	// there is a gap.
+	Poll(ctx context.Context) ([]SourceEvent, error)
+	// Signal has a token when Poll may have something new.
+	Signal() <-chan struct{}
+	// Revision is up to where Poll has delivered everything; it passes revisions that had nothing for this stream.
+	Revision() int64
 	// Close frees the stream.
 	Close()
 }

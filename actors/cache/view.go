@@ -53,3 +53,16 @@ func (c *Cache) PodsOn(node string) []*corev1.Pod {
 	records := c.records(func(x *index) keys { return x.placed[node] }, KindOf[*corev1.Pod]())
 	return matching[*corev1.Pod](c, records, nil)
 }
+
+// Contents is how many objects a namespace holds.
+func (c *Cache) Contents(namespace string) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.index.contents[namespace]
+}
+
+// HasPods tells whether the newest stored state of a namespace has a pod.
+func (c *Cache) HasPods(namespace string) bool {
+	records, _ := c.source.List(KindOf[*corev1.Pod]().Prefix() + namespace + "/")
+	return len(records) > 0
+}

@@ -9,15 +9,16 @@ import (
 
 // Field numbers of the stored protobuf encoding, from the published .proto files of the API.
 const (
-	envelopeTypeMeta, envelopeRaw       = 1, 2
-	typeMetaVersion, typeMetaKind       = 1, 2
-	objectMetadata                      = 1
-	metaName, metaNamespace, metaUID    = 1, 3, 5
-	metaDeletion, metaLabels, metaOwner = 9, 11, 13
-	metaFinalizer                       = 14
-	ownerKind, ownerName, ownerUID      = 1, 3, 4
-	ownerVersion, ownerIsController     = 5, 6
-	ownerBlocks                         = 7
+	envelopeTypeMeta, envelopeRaw    = 1, 2
+	typeMetaVersion, typeMetaKind    = 1, 2
+	objectMetadata                   = 1
+	metaName, metaNamespace, metaUID = 1, 3, 5
+	metaCreation, metaDeletion       = 8, 9
+	metaOwner, metaFinalizer         = 13, 14
+	timeSeconds                      = 1
+	ownerKind, ownerName, ownerUID   = 1, 3, 4
+	ownerVersion, ownerIsController  = 5, 6
+	ownerBlocks                      = 7
 )
 
 // protobufMagic opens every protobuf value that the API machinery stores.
@@ -107,12 +108,23 @@ func wireObjectMeta(data []byte, into *Meta) error {
 			into.Namespace = intern(data)
 		case metaUID:
 			into.UID = uid(data)
+		case metaCreation:
+			return wireTime(data, &into.Created)
 		case metaDeletion:
 			into.Deleting = true
 		case metaFinalizer:
 			into.Finalizers = append(into.Finalizers, intern(data))
 		case metaOwner:
 			return wireOwner(data, into)
+		}
+		return nil
+	})
+}
+
+func wireTime(data []byte, seconds *int64) error {
+	return eachField(data, func(number protowire.Number, _ []byte, varint uint64) error {
+		if number == timeSeconds {
+			*seconds = int64(varint)
 		}
 		return nil
 	})

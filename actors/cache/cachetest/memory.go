@@ -21,13 +21,13 @@ type Memory struct {
 	objects  map[string]cache.Record
 	events   []cache.SourceEvent
 	// cut is how many opened streams have been broken so far by Break.
-	cut   int
-	moved chan struct{}
+	cut     int
+	streams map[*stream]struct{}
 }
 
 // NewMemory makes an empty source at revision 1.
 func NewMemory() *Memory {
-	return &Memory{revision: 1, objects: map[string]cache.Record{}, moved: make(chan struct{})}
+	return &Memory{revision: 1, objects: map[string]cache.Record{}, streams: map[*stream]struct{}{}}
 }
 
 // versioner decodes once.
@@ -100,8 +100,12 @@ func (m *Memory) publish(e cache.SourceEvent) {
 }
 
 func (m *Memory) wake() {
-	close(m.moved)
-	m.moved = make(chan struct{})
+	for s := range m.streams {
+		select {
+		case s.signal <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Revision implements cache.Source.
@@ -137,7 +141,17 @@ func (m *Memory) List(prefix string) ([]cache.Record, int64) {
 func (m *Memory) Follow(prefix string, after int64) cache.Stream {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &stream{source: m, prefix: prefix, after: after, cut: m.cut}
+	s := &stream{source: m, prefix: prefix, after: after, cut: m.cut, signal: make(chan struct{}, 1)}
+	m.streams[s] = struct{}{}
+	return s
+}
+
+// Skip moves the revision on without a change, as a write beside the objects does.
+func (m *Memory) Skip() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.revision++
+	return m.revision
 }
 
 type stream struct {
@@ -145,28 +159,16 @@ type stream struct {
 	prefix string
 	after  int64
 	cut    int
+	signal chan struct{}
 }
 
-func (s *stream) Next(ctx context.Context) ([]cache.SourceEvent, error) {
-	for {
-		events, moved, err := s.poll()
-		if len(events) > 0 || err != nil {
-			return events, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-moved:
-		}
-	}
-}
-
-func (s *stream) poll() ([]cache.SourceEvent, chan struct{}, error) {
+// Poll implements cache.Stream.
+func (s *stream) Poll(context.Context) ([]cache.SourceEvent, error) {
 	m := s.source
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.cut != s.cut {
-		return nil, nil, cache.ErrSourceLost
+		return nil, cache.ErrSourceLost
 	}
 	var events []cache.SourceEvent
 	for _, e := range m.events {
@@ -175,8 +177,18 @@ func (s *stream) poll() ([]cache.SourceEvent, chan struct{}, error) {
 		}
 	}
 	s.after = m.revision
-	return events, m.moved, nil
+	return events, nil
 }
 
+// Signal implements cache.Stream.
+func (s *stream) Signal() <-chan struct{} { return s.signal }
+
+// Revision implements cache.Stream.
+func (s *stream) Revision() int64 { return s.after }
+
 // Close implements cache.Stream.
-func (s *stream) Close() {}
+func (s *stream) Close() {
+	s.source.mu.Lock()
+	defer s.source.mu.Unlock()
+	delete(s.source.streams, s)
+}
