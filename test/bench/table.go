@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// goal says what nodeactor has to reach in a measure.
+type goal struct {
+	kind         goalKind
+	must, beyond float64
+}
+
+type goalKind int
+
+const (
+	// none: the measure is shown for information.
+	none goalKind = iota
+	// atMost and atLeast compare nodeactor's own value.
+	atMost
+	atLeast
+	// ratioAtMost and ratioAtLeast compare nodeactor's value with upstream's of the same run.
+	ratioAtMost
+	ratioAtLeast
+)
+
+// row is one line of the table.
+type row struct {
+	name, unit, measure string
+	field               func(line) (float64, bool)
+	goal                goal
+}
+
+func key(name string) func(line) (float64, bool) {
+	return func(l line) (float64, bool) { return number(l[name]) }
+}
+
+// cpuPerCall is the server CPU of all processes in milliseconds per call.
+func cpuPerCall(l line) (float64, bool) {
+	cpu, _ := l["cpu_s"].(map[string]any)
+	total, ok := number(cpu["total"])
+	n, _ := number(l["n"])
+	return 1000 * total / n, ok && n > 0
+}
+
+// bootedAndReady is when a pod could be admitted and, where there is a node, run.
+func bootedAndReady(l line) (float64, bool) {
+	usable, ok := number(l["usable_s"])
+	node, _ := number(l["node_ready_s"])
+	return max(usable, node), ok
+}
+
+var rows = []row{
+	{"cold boot: API ready", "s", "boot", key("api_s"), goal{}},
+	{"cold boot: pods admissible, node Ready", "s", "boot", bootedAndReady, goal{atMost, 1.0, 0.4}},
+	{"RSS idle", "MiB", "rss_idle", key("rss_mib"), goal{atMost, 160, 100}},
+	{"idle CPU", "% of a core", "idle", key("cpu_percent"), goal{atMost, 1, 0.2}},
+	{"idle disk writes", "B/s", "idle", key("write_bytes_per_s"), goal{atMost, 500, 0}},
+	{"create ConfigMaps, 1 client", "per s", "create_seq", key("per_s"), goal{ratioAtLeast, 2, 4}},
+	{"create ConfigMaps, 16 clients", "per s", "create_conc", key("per_s"), goal{ratioAtLeast, 2, 4}},
+	{"server CPU per create", "ms", "create_seq", cpuPerCall, goal{ratioAtMost, 0.5, 0.25}},
+	{"update, 1 client, p50", "ms", "update_seq", key("p50_ms"), goal{}},
+	{"delete, 1 client, p50", "ms", "delete_seq", key("p50_ms"), goal{}},
+	{"get, 1 client, p50", "ms", "get_seq", key("p50_ms"), goal{ratioAtMost, 0.5, 0.25}},
+	{"list 1,000, decoded, p50", "ms", "list", key("p50_ms"), goal{}},
+	{"list 1,000, not decoded, p50", "ms", "list_raw", key("p50_ms"), goal{ratioAtMost, 0.4, 0.2}},
+	{"watch, create to event, p50", "ms", "watch", key("p50_ms"), goal{ratioAtMost, 0.5, 0.25}},
+	{"watch, 100 watchers, last event, p50", "ms", "watch_fanout", key("p50_ms"), goal{}},
+	{"500-pod Deployment, 20 nodes, all bound", "s", "deploy", key("bound_s"), goal{atMost, 0.8, 0.3}},
+	{"RSS after the load", "MiB", "rss_after", key("rss_mib"), goal{atMost, 300, 200}},
+	{"pod start, p50", "ms", "pod_start", key("p50_ms"), goal{atMost, 150, 150}},
+	{"pod start, p99", "ms", "pod_start", key("p99_ms"), goal{atMost, 500, 300}},
+	{"10,000 pods on 5,000 nodes", "per s", "large_deploy", key("per_s"), goal{atLeast, 1500, 4000}},
+	{"stripped programs", "MB", "size", key("megabytes"), goal{atMost, 130, 100}},
+}
+
+// table prints medians of all rounds, and what they say about the goals.
+func (r *results) table() string {
+	var b strings.Builder
+	b.WriteString("| measure | unit | upstream | nodeactor | ratio | must reach | verdict |\n|---|---|---|---|---|---|---|\n")
+	for _, row := range rows {
+		upstream, own := r.values("upstream", row.measure, row.field), r.values("nodeactor", row.measure, row.field)
+		if len(upstream)+len(own) == 0 {
+			continue
+		}
+		ratio, verdict := "–", "–"
+		if len(upstream) > 0 && len(own) > 0 && median(upstream) > 0 {
+			ratio = short(median(own) / median(upstream))
+		}
+		if len(own) > 0 {
+			verdict = row.goal.verdict(median(own), upstream)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", row.name, row.unit, shown(upstream), shown(own), ratio, row.goal, verdict)
+	}
+	return b.String()
+}
+
+// verdict judges nodeactor's median; upstream may be empty.
+func (g goal) verdict(own float64, upstream []float64) string {
+	value := own
+	if g.kind == ratioAtMost || g.kind == ratioAtLeast {
+		if len(upstream) == 0 || median(upstream) == 0 {
+			return "–"
+		}
+		value = own / median(upstream)
+	}
+	switch {
+	case g.kind == none:
+		return "–"
+	case g.meets(value, g.beyond) && g.beyond != g.must:
+		return "beyond"
+	case g.meets(value, g.must):
+		return "reached"
+	}
+	return "**short**"
+}
+
+func (g goal) meets(value, limit float64) bool {
+	if g.kind == atMost || g.kind == ratioAtMost {
+		return value <= limit
+	}
+	return value >= limit
+}
+
+// String is the goal as the table shows it.
+func (g goal) String() string {
+	switch g.kind {
+	case atMost:
+		return "≤ " + short(g.must)
+	case atLeast:
+		return "≥ " + short(g.must)
+	case ratioAtMost:
+		return "≤ " + short(g.must) + " ×"
+	case ratioAtLeast:
+		return "≥ " + short(g.must) + " ×"
+	}
+	return "–"
+}
+
+func shown(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	return short(median(values))
+}
+
+// short keeps about three digits.
+func short(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", v), "0"), ".")
+}
