@@ -22,20 +22,6 @@ func lockShim(path string) (*os.File, error) {
 	return f, nil
 }
 
-// shimPID is the holder of that lock, 0 when there is none.
-func shimPID(path string) int {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	ask := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	if unix.FcntlFlock(f.Fd(), unix.F_GETLK, &ask) != nil || ask.Type == unix.F_UNLCK {
-		return 0
-	}
-	return int(ask.Pid)
-}
-
 // withCgroupLock runs act while holding the lock on the parents of pod cgroups.
 func withCgroupLock(path string, how int, act func() error) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

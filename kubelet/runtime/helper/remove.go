@@ -50,7 +50,7 @@ func removeContainer(l wire.Layout, r wire.Removal, waitMS int) error {
 
 // endShim gives the shim time to end by itself, then kills it.
 func endShim(lock string) {
-	pid := shimPID(lock)
+	pid := wire.LockHolder(lock)
 	if pid == 0 || pid == os.Getpid() {
 		return
 	}
@@ -59,7 +59,7 @@ func endShim(lock string) {
 		return
 	}
 	defer unix.Close(fd)
-	if shimPID(lock) != pid {
+	if wire.LockHolder(lock) != pid {
 		return
 	}
 	set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}

@@ -36,7 +36,7 @@ func createSandbox(c *call) error {
 	if err := pinNamespaces(&r); err != nil {
 		return err
 	}
-	if err := os.WriteFile(r.Layout.Ready(r.Spec.PodUID), nil, 0o600); err != nil {
+	if err := os.WriteFile(r.Layout.Ready(r.Spec.PodUID), []byte(wire.BootID()), 0o600); err != nil {
 		return err
 	}
 	return c.answer(wire.Reply{})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,6 @@ import (
 )
 
 const (
-	defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	// execPollMS and execPolls bound the wait for the container's init to become the user's program.
 	execPollMS = 1
 	execPolls  = 2000
@@ -135,27 +133,9 @@ func initProcess(r *wire.StartRequest, config *configs.Config) *libcontainer.Pro
 		cwd = "/"
 	}
 	return &libcontainer.Process{
-		Init: true, Args: r.Spec.Args, Env: environment(r), Cwd: cwd,
+		Init: true, Args: r.Spec.Args, Env: wire.Environment(&r.Spec, &r.Sandbox), Cwd: cwd,
 		UID: r.Spec.UID, GID: r.Spec.GID, AdditionalGroups: r.Spec.Groups, Rlimits: config.Rlimits,
 	}
-}
-
-// environment adds what every container may rely on.
-func environment(r *wire.StartRequest) []string {
-	env := slices.Clone(r.Spec.Env)
-	has := func(name string) bool {
-		return slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
-	}
-	if !has("PATH") {
-		env = append(env, defaultPath)
-	}
-	if !has("HOSTNAME") && r.Sandbox.Hostname != "" {
-		env = append(env, "HOSTNAME="+r.Sandbox.Hostname)
-	}
-	if !has("TERM") && r.Spec.Tty {
-		env = append(env, "TERM=xterm")
-	}
-	return env
 }
 
 // awaitExec returns when pid is the user's program or gone. Before, a signal would hit the Go code of the container's
@@ -182,12 +162,8 @@ func writeStarted(path string, pid int) error {
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
 		return err
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return err
-	}
-	ticks, _ := startTicks(pid) // 0 when it has ended already
-	raw, err := json.Marshal(wire.Started{PID: pid, StartTicks: ticks, BootID: strings.TrimSpace(string(boot)), TimeNanos: now.Nano()})
+	ticks, _ := wire.StartTicks(pid) // 0 when it has ended already
+	raw, err := json.Marshal(wire.Started{PID: pid, StartTicks: ticks, BootID: wire.BootID(), TimeNanos: now.Nano()})
 	if err != nil {
 		return err
 	}
@@ -195,19 +171,6 @@ func writeStarted(path string, pid int) error {
 		return err
 	}
 	return os.Rename(path+".tmp", path)
-}
-
-// startTicks is field 22 of /proc/PID/stat; the command name before it may contain anything.
-func startTicks(pid int) (uint64, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("cannot parse /proc/%d/stat", pid)
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
 }
 
 // becomeShim executes this binary again under the shim's name; the C part takes it from there.

@@ -25,20 +25,23 @@ func sweep(c *call) error {
 
 // sweepCgroups kills and removes unknown groups below the root; the groups of classes and known pods are walked into.
 func sweepCgroups(c *call, r *wire.SweepRequest) error {
-	known := map[string]bool{r.CgroupRoot: true}
+	known := map[string]bool{r.CgroupRoot: true} // the value says whether to look inside
 	for _, path := range r.Pods {
 		known[path] = true
 		known[filepath.Dir(path)] = true
 	}
 	for _, path := range r.Containers {
-		known[path] = true
+		known[path] = false
 	}
 	unknown, err := unknownCgroups(r.CgroupRoot, known)
 	if err != nil {
 		return err
 	}
 	var failed error
-	for path := range unknown {
+	for path, yes := range unknown {
+		if !yes {
+			continue
+		}
 		c.note("removing unknown cgroup %s", path)
 		if err := killAll(path, r.WaitMS); err != nil {
 			failed = errors.Join(failed, err)
@@ -63,11 +66,9 @@ func unknownCgroups(root string, known map[string]bool) (map[string]bool, error)
 				return nil //nolint:nilerr // a group that went away meanwhile is not unknown
 			}
 			name := filepath.Join(root, strings.TrimPrefix(path, dir))
-			if strings.Count(strings.TrimPrefix(name, root), "/") > 3 {
-				return fs.SkipDir
-			}
-			if !known[name] {
-				out[name] = true
+			inside, ok := known[name]
+			out[name] = !ok
+			if !ok || !inside {
 				return fs.SkipDir
 			}
 			return nil

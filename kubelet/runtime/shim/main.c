@@ -31,21 +31,21 @@ int wait_main(int argc, char **argv) {
 		return 2;
 	}
 	pid_t child = atoi(argv[1]);
-	int out = atoi(argv[2]), status = 0;
+	int out = atoi(argv[2]);
 	for (int fd = 0; fd < 3; fd++) {
 		close(fd);
 	}
 	signal(SIGPIPE, SIG_IGN);
-	for (;;) {
-		pid_t got = waitpid(-1, &status, 0);
-		if (got == child) {
-			break;
-		}
-		if (got < 0 && errno != EINTR) {
+	siginfo_t info;
+	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0) {
+		if (errno != EINTR) {
 			return 3;
 		}
 	}
+	// Reported before it is reaped: until then its pid is its own.
+	int status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : (info.si_status & 0x7f);
 	dprintf(out, "{\"exited\":true,\"status\":%d}\n", status);
+	waitpid(child, NULL, 0);
 	return 0;
 }
 

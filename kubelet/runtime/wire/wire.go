@@ -165,7 +165,7 @@ func (l Layout) Namespace(uid, kind string) string { return filepath.Join(l.Sand
 // Shm is the sandbox's /dev/shm.
 func (l Layout) Shm(uid string) string { return filepath.Join(l.Sandbox(uid), "shm") }
 
-// Ready is there once the sandbox is complete.
+// Ready is there once the sandbox is complete; it holds the boot in which that was so.
 func (l Layout) Ready(uid string) string { return filepath.Join(l.Sandbox(uid), "ready") }
 
 // Helpers is locked, shared, by every helper that works here: who gets it exclusively knows that none does.
