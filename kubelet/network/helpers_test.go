@@ -1,0 +1,187 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// memoryLedger keeps records of one bucket in memory.
+type memoryLedger map[string][]byte
+
+func (m memoryLedger) Put(_, key string, v any) error {
+	raw, err := json.Marshal(v)
+	m[key] = raw
+	return err
+}
+
+func (m memoryLedger) Delete(_, key string) error {
+	delete(m, key)
+	return nil
+}
+
+func (m memoryLedger) Each(_ string, fn func(string, []byte) error) error {
+	for key, raw := range m {
+		if err := fn(key, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enterNewNode puts the test's goroutine, and with it the node under test, into a network namespace of its own. The
+// thread is never given back, so the namespace goes with the test.
+func enterNewNode(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatalf("cannot make a network namespace: %v", err)
+	}
+}
+
+func testConfig(l Ledger) Config {
+	return Config{Bridge: "na-test", Prefix: "natest", PodCIDR: netip.MustParsePrefix("10.244.0.0/24"), Ledger: l}
+}
+
+func open(t *testing.T, cfg Config) *Network {
+	t.Helper()
+	n, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// setUp opens and sets up the pod network of a new node.
+func setUp(t *testing.T) *Network {
+	t.Helper()
+	enterNewNode(t)
+	n := open(t, testConfig(memoryLedger{}))
+	if err := n.Setup(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// newPod pins an empty network namespace and returns its path.
+func newPod(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "net")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends here
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			err = unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatalf("cannot make a pod's network namespace: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
+	return path
+}
+
+// in runs f in the namespace at path.
+func in[T any](t *testing.T, path string, f func() (T, error)) T {
+	t.Helper()
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	var result T
+	err = inside(ns, func() (err error) {
+		result, err = f()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("in %s: %v", path, err)
+	}
+	return result
+}
+
+// echoPeer accepts connections and tells each who it is seen as.
+func echoPeer(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		fmt.Fprint(conn, conn.RemoteAddr().(*net.TCPAddr).IP)
+		conn.Close()
+	}
+}
+
+// serveIn answers on port 80 of a pod until the test ends.
+func serveIn(t *testing.T, path string) {
+	t.Helper()
+	l := in(t, path, func() (net.Listener, error) { return net.Listen("tcp4", ":80") })
+	t.Cleanup(func() { l.Close() })
+	go echoPeer(l)
+}
+
+// seenFrom dials an address from the namespace at path and returns as whom the other side sees the caller.
+func seenFrom(t *testing.T, path string, addr netip.Addr) string {
+	t.Helper()
+	return in(t, path, func() (string, error) { return dial(addr) })
+}
+
+func dial(addr netip.Addr) (string, error) {
+	conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(addr, 80).String(), 3*time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	raw, err := io.ReadAll(conn)
+	return string(raw), err
+}
+
+func linkNames(t *testing.T) []string {
+	t.Helper()
+	links, err := netlink.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, l := range links {
+		names = append(names, l.Attrs().Name)
+	}
+	return names
+}
+
+func attach(t *testing.T, n *Network, uid, path string) netip.Addr {
+	t.Helper()
+	addrs, err := n.Attach(bounded(t), uid, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addrs[0]
+}
