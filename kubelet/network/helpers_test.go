@@ -143,9 +143,7 @@ func echoPeer(l net.Listener) {
 // serveIn answers on port 80 of a pod until the test ends.
 func serveIn(t *testing.T, path string) {
 	t.Helper()
-	l := in(t, path, func() (net.Listener, error) { return net.Listen("tcp4", ":80") })
-	t.Cleanup(func() { l.Close() })
-	go echoPeer(l)
+	t.Cleanup(in(t, path, serveBriefly))
 }
 
 // seenFrom dials an address from the namespace at path and returns as whom the other side sees the caller.
@@ -184,4 +182,14 @@ func attach(t *testing.T, n *Network, uid, path string) netip.Addr {
 		t.Fatal(err)
 	}
 	return addrs[0]
+}
+
+// serveBriefly answers on port 80 of the current namespace until the returned function is called.
+func serveBriefly() (stop func(), err error) {
+	l, err := net.Listen("tcp4", ":80")
+	if err != nil {
+		return nil, err
+	}
+	go echoPeer(l)
+	return func() { l.Close() }, nil
 }
