@@ -21,11 +21,12 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/nodeactor/nodeactor/cluster/identity"
+	"github.com/nodeactor/nodeactor/store"
 )
 
 // Config is what a server is made from. Every field without a default must be set.
 type Config struct {
-	Store    Backend            // where objects are kept; must outlive the server
+	Store    *store.Store       // where objects are kept; must outlive the server
 	Identity *identity.Identity // whose clients are believed, and who signs tokens
 	Log      *slog.Logger       // default: slog.Default()
 
