@@ -126,14 +126,14 @@ func of[T any](group, version, resource, folder string, scoped bool) typedKind {
 	return typedKind{t, Kind{Resource: gvr, Name: t.Elem().Name(), Folder: folder, Namespaced: scoped}}
 }
 
-var byType, byFolder = indexKinds(rows)
+var byType, byFolder, byGroupKind = indexKinds(rows)
 
-func indexKinds(rows []typedKind) (map[reflect.Type]Kind, map[string]Kind) {
-	types, folders := make(map[reflect.Type]Kind, len(rows)), make(map[string]Kind, len(rows))
+func indexKinds(rows []typedKind) (map[reflect.Type]Kind, map[string]Kind, map[schema.GroupKind]Kind) {
+	types, folders, names := map[reflect.Type]Kind{}, map[string]Kind{}, map[schema.GroupKind]Kind{}
 	for _, r := range rows {
-		types[r.goType], folders[r.kind.Folder] = r.kind, r.kind
+		types[r.goType], folders[r.kind.Folder], names[r.kind.GroupVersionKind().GroupKind()] = r.kind, r.kind, r.kind
 	}
-	return types, folders
+	return types, folders, names
 }
 
 // KindOf is the kind of a typed object. It panics for a type that is not in the table, which is a mistake of the programmer
@@ -167,4 +167,17 @@ func folderOf(key string) (string, bool) {
 // Holds tells whether a store key belongs to the kind; the zero Kind holds every key.
 func (k Kind) Holds(key string) bool {
 	return k == Kind{} || strings.HasPrefix(key, k.Prefix())
+}
+
+// IsTyped tells whether a store key belongs to a kind of the table, whose stored version is served.
+func IsTyped(key string) bool {
+	folder, _ := folderOf(key)
+	_, ok := byFolder[folder]
+	return ok
+}
+
+// KindNamed finds a kind of the table by group and name. All its objects are in the store, so what the store lacks does not exist.
+func KindNamed(name schema.GroupKind) (Kind, bool) {
+	kind, ok := byGroupKind[name]
+	return kind, ok
 }

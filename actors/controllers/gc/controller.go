@@ -1,0 +1,24 @@
+package gc
+
+import (
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/nodeactor/nodeactor/actors/cache"
+	"github.com/nodeactor/nodeactor/actors/operator"
+)
+
+// New makes the controller.
+func New(c *cache.Cache, client metadata.Interface, api discovery.DiscoveryInterface) operator.Controller {
+	return operator.Controller{
+		Name:    "gc",
+		Initial: initial,
+		Reads:   []operator.Read{{Keys: touched}},
+		Reconciler: &reconciler{
+			cache: c, client: client, slots: make(chan struct{}, parallel),
+			mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(api)),
+		},
+	}
+}
