@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/nodeactor/nodeactor/store/engine"
 )
 
 const (
@@ -29,8 +27,8 @@ type sharedLease struct {
 	keys  int
 }
 
-// lease returns a lease that lives at least ttl seconds from now. Concurrent callers wait for one another.
-func (s *Store) lease(ctx context.Context, eng engine.Engine, ttl int64) (int64, error) {
+// Lease returns a lease that lives at least ttl seconds from now. Concurrent callers wait for one another.
+func (s *Store) Lease(ctx context.Context, ttl int64) (int64, error) {
 	l := &s.leases
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +39,7 @@ func (s *Store) lease(ctx context.Context, eng engine.Engine, ttl int64) (int64,
 	}
 	reuse := min(leaseReuse, time.Duration(ttl)*time.Second*leaseReuseShare/100)
 	extra := int64((reuse + time.Second - 1) / time.Second)
-	id, err := eng.Grant(ctx, ttl+extra)
+	id, err := s.engine.Grant(ctx, ttl+extra)
 	if err != nil {
 		return 0, err
 	}

@@ -133,7 +133,8 @@ func (s *Store) load(ctx context.Context) error {
 
 // pump applies the engine's one watch to the index, for as long as the store is open.
 func (s *Store) pump(ctx context.Context) error {
-	return s.engine.Watch(ctx, index.Root, index.After(index.Root), s.index.Revision(), func(b engine.Batch) error {
+	// All keys, not only those that are indexed: the index must know of every revision.
+	return s.engine.Watch(ctx, engine.First, engine.Last, s.index.Revision(), func(b engine.Batch) error {
 		s.index.Apply(b)
 		return nil
 	})

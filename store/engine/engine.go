@@ -31,6 +31,13 @@ type KV struct {
 	Lease          int64 // 0 = none
 }
 
+const (
+	// First is the least key a Watch can begin with.
+	First = "\x00"
+	// Last as the end of a Watch or a History is behind every key.
+	Last = "\x00"
+)
+
 // AnyRevision as Write.Expect writes without a condition.
 const AnyRevision = -1
 
@@ -95,6 +102,7 @@ type Engine interface {
 	// Range reads keys in [from, to) at revision (0 = now), at most limit of them (0 = all). It does not wait for other members.
 	Range(ctx context.Context, from, to string, revision int64, limit int64) (Page, error)
 	// Watch hands every change of keys in [from, to) after the revision to f, in order, until ctx ends or f fails.
+	// From First to Last is every key.
 	Watch(ctx context.Context, from, to string, after int64, f func(Batch) error) error
 	// History returns changes in (after, upto] with their previous values, at least one revision's worth and about limit of them,
 	// and the revision up to which the answer is complete.

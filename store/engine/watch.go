@@ -15,7 +15,7 @@ const progressEvery = 5 * time.Millisecond
 func (m *Member) Watch(ctx context.Context, from, to string, after int64, f func(Batch) error) error {
 	stream := m.server.Watchable().NewWatchStream()
 	defer stream.Close()
-	if _, err := stream.Watch(ctx, 0, []byte(from), []byte(to), after+1); err != nil {
+	if _, err := stream.Watch(ctx, 0, []byte(from), rangeEnd(to), after+1); err != nil {
 		return m.translate(err)
 	}
 	for {
@@ -40,6 +40,14 @@ func (m *Member) Watch(ctx context.Context, from, to string, after int64, f func
 	}
 }
 
+// rangeEnd is the library's form of the end of a range.
+func rangeEnd(to string) []byte {
+	if to == Last {
+		return []byte{}
+	}
+	return []byte(to)
+}
+
 func fromResponse(resp mvcc.WatchResponse) Batch {
 	b := Batch{Revision: resp.Revision, Changes: make([]Change, len(resp.Events))}
 	for i, ev := range resp.Events {
@@ -55,7 +63,7 @@ func (m *Member) History(ctx context.Context, from, to string, after, upto int64
 	if after >= upto {
 		return nil, after, nil
 	}
-	id, err := stream.Watch(ctx, 0, []byte(from), []byte(to), after+1)
+	id, err := stream.Watch(ctx, 0, []byte(from), rangeEnd(to), after+1)
 	if err != nil {
 		return nil, after, m.translate(err)
 	}

@@ -328,3 +328,20 @@ func (x *Index) claim(item *Item) *Item {
 	}
 	return item
 }
+
+// Size returns what is stored under prefix. For a whole resource it costs nothing.
+func (x *Index) Size(prefix string) Size {
+	x.mu.RLock()
+	if r := x.resources[prefix]; r != nil {
+		defer x.mu.RUnlock()
+		return Size{int64(r.tree.Len()), r.bytes}
+	}
+	x.mu.RUnlock()
+	var size Size
+	items, _ := x.List(prefix)
+	for _, i := range items {
+		size.Objects++
+		size.Bytes += int64(len(i.Value))
+	}
+	return size
+}

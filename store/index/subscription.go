@@ -312,3 +312,6 @@ func After(prefix string) string {
 	b[len(b)-1]++
 	return string(b)
 }
+
+// After is the revision behind which the subscription began.
+func (s *Subscription) After() int64 { return s.after }

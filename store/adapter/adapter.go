@@ -1,0 +1,174 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+
+	"github.com/nodeactor/nodeactor/store/engine"
+	"github.com/nodeactor/nodeactor/store/index"
+)
+
+// Clock is the time the adapter sees.
+type Clock interface {
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+	Now() time.Time
+}
+
+// Backend is what the adapter stands on.
+type Backend struct {
+	Engine engine.Engine
+	Index  *index.Index
+	Clock  Clock
+	// Lease returns a lease that lives at least ttl seconds.
+	Lease func(ctx context.Context, ttl int64) (int64, error)
+	// CompactRevision is the revision up to which history is forgotten.
+	CompactRevision func() int64
+	// Go starts a guarded goroutine that ends when the store closes.
+	Go func(name string, f func(ctx context.Context) error)
+}
+
+// Config describes one resource.
+type Config struct {
+	Prefix         string // of all keys, "/registry"
+	ResourcePrefix string // of the resource's keys below it, e.g. "/pods"
+	GroupResource  schema.GroupResource
+	Codec          runtime.Codec
+	Transformer    value.Transformer // nil = none
+	NewFunc        func() runtime.Object
+	NewListFunc    func() runtime.Object
+}
+
+// Store is the storage.Interface of one resource.
+type Store struct {
+	backend     Backend
+	cfg         Config
+	pathPrefix  string
+	versioner   storage.APIObjectVersioner
+	transformer value.Transformer
+	plain       bool // values are stored as encoded
+	owner       *formOwner
+	sizes       sizes
+	watchers    atomic.Int32
+	progress    progress
+}
+
+// formOwner identifies the decoded forms of one Store on the index's items.
+type formOwner struct{ schema.GroupResource }
+
+var _ storage.Interface = (*Store)(nil)
+
+// New returns the storage of a resource.
+func New(b Backend, cfg Config) (*Store, error) {
+	if !strings.HasPrefix(cfg.ResourcePrefix, "/") || cfg.ResourcePrefix == "/" {
+		return nil, fmt.Errorf("cannot store %s: resource prefix %q is not /name", cfg.GroupResource, cfg.ResourcePrefix)
+	}
+	s := &Store{
+		backend:    b,
+		cfg:        cfg,
+		pathPrefix: strings.TrimSuffix(path.Join("/", cfg.Prefix), "/") + "/",
+	}
+	if !strings.HasPrefix(s.pathPrefix, index.Root) {
+		return nil, fmt.Errorf("cannot store %s: prefix %q is not below %s", cfg.GroupResource, cfg.Prefix, index.Root)
+	}
+	s.setTransformer(cfg.Transformer)
+	return s, nil
+}
+
+// setTransformer also forgets all forms: they were made with the transformer before.
+func (s *Store) setTransformer(t value.Transformer) {
+	s.plain = t == nil || reflect.TypeOf(t) == reflect.TypeOf(identity.NewEncryptCheckTransformer())
+	s.transformer = t
+	s.owner = &formOwner{s.cfg.GroupResource}
+}
+
+// Versioner implements storage.Interface.
+func (s *Store) Versioner() storage.Versioner { return s.versioner }
+
+// ReadinessCheck implements storage.Interface.
+func (s *Store) ReadinessCheck() error {
+	if err := s.backend.Engine.Err(); err != nil {
+		return err
+	}
+	return s.backend.Index.Err()
+}
+
+// CompactRevision implements storage.Interface.
+func (s *Store) CompactRevision() int64 { return s.backend.CompactRevision() }
+
+// GetCurrentResourceVersion implements storage.Interface.
+func (s *Store) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
+	if err := s.barrier(ctx); err != nil {
+		return 0, err
+	}
+	return uint64(s.backend.Index.Revision()), nil
+}
+
+// barrier makes the index at least as new as everything acknowledged so far. A member that is alone acknowledges only what its index
+// already has, so there it costs nothing.
+func (s *Store) barrier(ctx context.Context) error {
+	if err := s.ReadinessCheck(); err != nil {
+		return s.fault(err)
+	}
+	if s.backend.Engine.Solo() {
+		return nil
+	}
+	rev, err := s.backend.Engine.Barrier(ctx)
+	if err != nil {
+		return s.fault(err)
+	}
+	return s.fault(s.backend.Index.Wait(ctx, rev))
+}
+
+// key is the stored key of an API key; a recursive one ends in a slash.
+func (s *Store) key(key string, recursive bool) (string, error) {
+	key, err := storage.PrepareKey(s.cfg.ResourcePrefix, key, recursive)
+	if err != nil {
+		return "", err
+	}
+	return s.pathPrefix + strings.TrimPrefix(key, "/"), nil
+}
+
+// notOlderThan refuses a read whose client has already seen something newer than what would be returned.
+func (s *Store) notOlderThan(asked string, have int64) error {
+	if asked == "" {
+		return nil
+	}
+	rv, err := s.versioner.ParseResourceVersion(asked)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	if rv > uint64(have) {
+		return storage.NewTooLargeResourceVersionError(rv, uint64(have), 0)
+	}
+	return nil
+}
+
+// fault turns the store's errors into what the API machinery reports to clients.
+func (s *Store) fault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, engine.ErrTooLarge):
+		return apierrors.NewRequestEntityTooLargeError("the object is larger than the store takes")
+	case errors.Is(err, engine.ErrNoSpace):
+		return apierrors.NewInternalError(fmt.Errorf("cannot write: store is full: %w", err))
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, index.ErrClosed):
+		return apierrors.NewServiceUnavailable("store is closed")
+	case errors.Is(err, context.DeadlineExceeded):
+		return storage.NewTimeoutError("", "store did not answer within the request's time")
+	}
+	return err
+}
