@@ -1,0 +1,99 @@
+package rules
+
+import (
+	"go/token"
+	"strings"
+	"testing"
+)
+
+func TestTree(t *testing.T) {
+	tree, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tree.Files) < 50 {
+		t.Fatalf("only %d files were found", len(tree.Files))
+	}
+	for _, finding := range Check(tree) {
+		t.Error(finding)
+	}
+	lengths := Lengths(tree)
+	median, nineInTen := lengths[len(lengths)/2], lengths[len(lengths)*9/10]
+	t.Logf("%d functions, median %d lines, nine in ten up to %d", len(lengths), median, nineInTen)
+	if median > maxMedianLines || nineInTen > maxNineInTenLines {
+		t.Errorf("functions have %d lines in the median and nine in ten up to %d, want %d and %d", median, nineInTen,
+			maxMedianLines, maxNineInTenLines)
+	}
+}
+
+// bad maps one wrong file each to the finding it must give, as "line: rule".
+var bad = []struct{ path, source, want string }{
+	{"store/a.go", "// Package store x.\npackage store\n\nimport _ \"example.org/m/kubelet\"\n", "4: imports point down"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport _ \"example.org/m/actors/node\"\n", "4: imports point down"},
+	{"kubelet/a.go", "// Package kubelet x.\npackage kubelet\n\nimport _ \"example.org/m/test/registry\"\n", "4: imports point down"},
+	{"kubelet/a.go", "// Package kubelet x.\npackage kubelet\n\nimport _ \"go.etcd.io/bbolt\"\n", "4: one folder per engine"},
+	{"store/a.go", "// Package store x.\npackage store\n\nimport _ \"github.com/asynkron/protoactor-go/actor\"\n", "4: one folder per engine"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nfunc f() { go f() }\n", "4: goroutines and clocks"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport c \"time\"\n\nvar now = c.Now\n", "6: goroutines and clocks"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport _ \"math/rand/v2\"\n", "4: goroutines and clocks"},
+	{"actors/x/a.go", "package x\n", "1: package sentence"},
+	{"actors/x/a.go", "// This is x.\npackage x\n", "2: package sentence"},
+	{"cmd/x/a.go", "// Package main x.\npackage main\n", "2: package sentence"},
+	{"store/a.go", "// Package store x.\npackage store\n", "1: manual of a top folder"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nfunc F() {}\n", "4: documented names"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\ntype t int\n\n// T is.\ntype T[K any] int\n\nfunc (t) F() {}\nfunc (*T[K]) G() {}\n", "10: documented names"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\n// Types.\ntype (\n\tT int\n)\n", "6: documented names"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nconst C = 1\n", "4: documented names"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport \"errors\"\n\n// ErrX is an error.\nvar ErrX = errors.New(\"x\")\n", "7: sentinel sentence"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport \"fmt\"\n\nvar x = fmt.Errorf(\"failed to x\")\n", "6: error text"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport \"fmt\"\n\nvar x = fmt.Errorf(\"Cannot x\")\n", "6: error text"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport \"fmt\"\n\nvar x = fmt.Errorf(\"cannot x.\")\n", "6: error text"},
+	{"actors/x/a_test.go", "package x\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip() }\n", "5: skips say why"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\n// TO" + "DO: more\n", "4: no unfinished work"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nvar x = \"/wo" + "rk/main\"\n", "4: no private places"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nfunc f() {\n" + strings.Repeat("\n", 90) + "}\n", "4: function length"},
+}
+
+func TestRulesBite(t *testing.T) {
+	bitten := map[string]bool{}
+	for _, b := range bad {
+		tree := &Tree{Module: "example.org/m", Tracked: map[string][]byte{}, fset: token.NewFileSet()}
+		if err := tree.add(b.path, []byte(b.source)); err != nil {
+			t.Fatal(err)
+		}
+		wantLine, rule, _ := strings.Cut(b.want, ": ")
+		bitten[rule] = true
+		found := false
+		for _, f := range Check(tree) {
+			found = found || f.Rule == rule && strings.HasPrefix(f.String(), strings.Join([]string{f.Path, wantLine}, ":")+":")
+		}
+		if !found {
+			t.Errorf("%s:\n%s\ngives %v, want %q", b.path, b.source, Check(tree), b.want)
+		}
+	}
+	for _, rule := range All() {
+		if !bitten[rule.Name] {
+			t.Errorf("rule %q has no wrong example", rule.Name)
+		}
+	}
+}
+
+// What is right must not be found fault with.
+func TestGoodFileHasNoFindings(t *testing.T) {
+	tree := &Tree{Module: "example.org/m", Tracked: map[string][]byte{}, fset: token.NewFileSet()}
+	files := map[string]string{
+		"store/doc.go": "// Package store keeps things.\npackage store\n\nimport (\n\t\"errors\"\n\t\"time\"\n\n\t_ \"example.org/m/supervision\"\n" +
+			"\t_ \"go.etcd.io/bbolt\"\n)\n\n// ErrGone is returned when a thing is gone.\nvar ErrGone = errors.New(\"gone\")\n\n" +
+			"// Wait bounds.\nconst Wait = time.Second\n\n// F does.\nfunc F() error { return errors.New(\"cannot do: TLS missing\") }\n",
+		"supervision/doc.go": "// Package supervision guards.\npackage supervision\n\nimport \"time\"\n\nfunc f() { go f(); time.Now() }\n",
+		"cmd/x/main.go":      "// Command x runs.\npackage main\n\nimport _ \"example.org/m/store\"\n\nfunc main() {}\n",
+	}
+	for path, source := range files {
+		if err := tree.add(path, []byte(source)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range Check(tree) {
+		t.Error(f)
+	}
+}
