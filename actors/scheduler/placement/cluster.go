@@ -35,6 +35,8 @@ type Cluster struct {
 	byNamespace map[string]map[types.UID]*occupant
 	// repelling counts occupants that keep others away, so that the usual cluster without any pays nothing for them.
 	repelling int
+	// unready counts the observed nodes that are not ready.
+	unready int
 	// priorities counts occupants by priority; where all are alike, nobody can be pushed out.
 	priorities map[int32]int
 	reserved   map[types.UID]reservation
@@ -65,10 +67,16 @@ func NewCluster(ready Readiness, spaces Namespaces) *Cluster {
 // SetNode takes a new or changed node; helpful is true when a pod that fitted nowhere might fit now.
 func (c *Cluster) SetNode(object *v1.Node) (helpful bool) {
 	n := c.node(object.Name)
+	if n.object == nil {
+		c.unready++
+	}
 	if n.object == nil || zoneOf(n.object) != zoneOf(object) {
 		c.order = nil
 	}
-	return n.set(object, c.ready(object))
+	wasReady := n.ready
+	helpful = n.set(object)
+	c.judge(n, c.ready(object))
+	return helpful || n.ready && !wasReady
 }
 
 // DeleteNode forgets the node; pods still bound to it stay on the books until they are deleted.
@@ -78,22 +86,43 @@ func (c *Cluster) DeleteNode(name string) {
 		return
 	}
 	c.order = nil
+	c.judge(n, true)
 	n.object, n.ready, n.allocatable, n.hard, n.soft = nil, false, Amounts{}, nil, nil
 	c.drop(n)
 }
 
-// Review asks the readiness of every node again, for judgements that change with time alone, and tells whether one became ready.
-func (c *Cluster) Review() (helpful bool) {
+// Review asks the readiness of every node again, for judgements that change with time alone. It lists the nodes whose judgement
+// changed; helpful is true when one of them became ready.
+func (c *Cluster) Review() (changed []*v1.Node, helpful bool) {
 	for _, n := range c.nodes {
 		if n.object == nil {
 			continue
 		}
-		ready := c.ready(n.object)
-		helpful = helpful || ready && !n.ready
-		n.ready = ready
+		if ready := c.ready(n.object); ready != n.ready {
+			c.judge(n, ready)
+			changed = append(changed, n.object)
+			helpful = helpful || ready
+		}
 	}
-	return helpful
+	return changed, helpful
 }
+
+// judge notes a node's readiness.
+func (c *Cluster) judge(n *node, ready bool) {
+	if n.object == nil {
+		return
+	}
+	if n.ready && !ready {
+		c.unready++
+	}
+	if !n.ready && ready {
+		c.unready--
+	}
+	n.ready = ready
+}
+
+// Unready is the number of nodes that are not ready.
+func (c *Cluster) Unready() int { return c.unready }
 
 // Nodes is the number of nodes that have been observed.
 func (c *Cluster) Nodes() int { return len(c.visiting()) }

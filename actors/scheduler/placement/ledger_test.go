@@ -124,15 +124,15 @@ func TestReviewFollowsReadiness(t *testing.T) {
 	c := NewCluster(func(*v1.Node) bool { return alive }, nil)
 	c.SetNode(makeNode("a"))
 	alive = false
-	if c.Review() {
-		t.Error("a node that fell silent counts as help")
+	if changed, helpful := c.Review(); helpful || len(changed) != 1 || c.Unready() != 1 {
+		t.Errorf("a node fell silent: changed %d, helpful %v, unready %d", len(changed), helpful, c.Unready())
 	}
 	if d := c.Place(c.Compile(makePod("p"))); d.Message != "0/1 nodes are available: 1 node(s) were not ready." {
 		t.Errorf("got %+v", d)
 	}
 	alive = true
-	if !c.Review() {
-		t.Error("a node that came back does not count as help")
+	if changed, helpful := c.Review(); !helpful || len(changed) != 1 || c.Unready() != 0 {
+		t.Errorf("a node came back: changed %d, helpful %v, unready %d", len(changed), helpful, c.Unready())
 	}
 	c.mustPlace(t, makePod("p"))
 }

@@ -179,6 +179,15 @@ func compare(t *rapid.T, c *Cluster, m *model) {
 	if c.Nodes() != len(m.nodes) || len(c.occupants) != len(m.pods) {
 		t.Fatalf("the ledger has %d nodes and %d pods, the model %d and %d", c.Nodes(), len(c.occupants), len(m.nodes), len(m.pods))
 	}
+	unready := 0
+	for _, n := range m.nodes {
+		if n.Status.Conditions[0].Status != v1.ConditionTrue {
+			unready++
+		}
+	}
+	if c.Unready() != unready {
+		t.Fatalf("the ledger counts %d nodes that are not ready, the model %d", c.Unready(), unready)
+	}
 	for name, n := range c.nodes {
 		cpu, pods := m.used(name)
 		if n.used.MilliCPU != cpu || n.used.Pods != pods {

@@ -93,10 +93,9 @@ func (n *node) count(o *occupant, by int) {
 }
 
 // set takes the node's new object and tells whether a pod that did not fit before might fit now.
-func (n *node) set(object *v1.Node, ready bool) (helpful bool) {
+func (n *node) set(object *v1.Node) (helpful bool) {
 	before := n.object
-	unready := !n.ready
-	n.object, n.ready = object, ready
+	n.object = object
 	allocatable := object.Status.Allocatable
 	if len(allocatable) == 0 {
 		allocatable = object.Status.Capacity
@@ -104,7 +103,7 @@ func (n *node) set(object *v1.Node, ready bool) (helpful bool) {
 	was := n.allocatable
 	n.allocatable = amountsOf(allocatable)
 	n.hard, n.soft = splitTaints(object.Spec.Taints)
-	if before == nil || (unready && ready) || !was.equal(n.allocatable) {
+	if before == nil || !was.equal(n.allocatable) {
 		return true
 	}
 	return before.Spec.Unschedulable && !object.Spec.Unschedulable ||
