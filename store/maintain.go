@@ -31,6 +31,7 @@ func (s *Store) compactTo(ctx context.Context, revision int64) error {
 		return fmt.Errorf("cannot compact store to %d: %w", revision, err)
 	}
 	s.compacted = revision
+	s.index.Forget(revision)
 	return nil
 }
 

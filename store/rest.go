@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/registry/generic"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/nodeactor/nodeactor/store/adapter"
@@ -77,6 +79,7 @@ func (s *Store) decorate(cfg *storagebackend.ConfigForResource, resourcePrefix s
 		Transformer:    cfg.Transformer,
 		NewFunc:        newFunc,
 		NewListFunc:    newListFunc,
+		MarkCorrupt:    utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -59,17 +59,11 @@ var (
 	ErrLocked = engine.ErrLocked
 )
 
-// Clock is the time the store sees.
-type Clock interface {
-	Now() time.Time
-	AfterFunc(d time.Duration, f func()) (stop func() bool)
-}
-
 // Config says where and as whom to open a store.
 type Config struct {
-	Dir      string // made if absent
-	NodeName string // name of this member
-	Clock    Clock  // nil = the machine's
+	Dir      string      // made if absent
+	NodeName string      // name of this member
+	Clock    guard.Clock // nil = the machine's
 	Log      *slog.Logger
 }
 
@@ -93,16 +87,16 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Log = slog.Default()
 	}
 	if cfg.Clock == nil {
-		cfg.Clock = realClock{}
+		cfg.Clock = guard.RealClock()
 	}
 	if cfg.NodeName == "" {
 		return nil, errors.New("cannot open store: no node name")
 	}
-	eng, err := engine.Open(ctx, engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, Log: cfg.Log})
+	eng, err := engine.Open(ctx, engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, Clock: cfg.Clock, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, engine: eng, index: index.New(eng), group: guard.New(context.WithoutCancel(ctx), cfg.Log)}
+	s := &Store{cfg: cfg, engine: eng, index: index.New(eng), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log)}
 	if err := s.load(ctx); err != nil {
 		_ = eng.Close(ctx)
 		return nil, fmt.Errorf("cannot open store %s: %w", cfg.Dir, err)
@@ -215,10 +209,3 @@ func (s *Store) Subscribe(o SubscribeOptions) *Subscription { return s.index.Sub
 func (s *Store) WaitApplied(ctx context.Context, revision int64) error {
 	return s.index.Wait(ctx, revision)
 }
-
-// realClock is the machine's clock.
-type realClock struct{}
-
-func (realClock) Now() time.Time { return time.Now() }
-
-func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }

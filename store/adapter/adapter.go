@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,19 +18,14 @@ import (
 
 	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/store/index"
+	"github.com/nodeactor/nodeactor/store/internal/guard"
 )
-
-// Clock is the time the adapter sees.
-type Clock interface {
-	AfterFunc(d time.Duration, f func()) (stop func() bool)
-	Now() time.Time
-}
 
 // Backend is what the adapter stands on.
 type Backend struct {
 	Engine engine.Engine
 	Index  *index.Index
-	Clock  Clock
+	Clock  guard.Clock
 	// Lease returns a lease that lives at least ttl seconds.
 	Lease func(ctx context.Context, ttl int64) (int64, error)
 	// CompactRevision is the revision up to which history is forgotten.
@@ -49,6 +43,7 @@ type Config struct {
 	Transformer    value.Transformer // nil = none
 	NewFunc        func() runtime.Object
 	NewListFunc    func() runtime.Object
+	MarkCorrupt    bool // report unreadable objects so that the registry can offer their unsafe deletion
 }
 
 // Store is the storage.Interface of one resource.
@@ -134,12 +129,15 @@ func (s *Store) barrier(ctx context.Context) error {
 
 // key is the stored key of an API key; a recursive one ends in a slash.
 func (s *Store) key(key string, recursive bool) (string, error) {
-	key, err := storage.PrepareKey(s.cfg.ResourcePrefix, key, recursive)
+	key, err := storage.PrepareKey(s.cfg.ResourcePrefix+"/", key, recursive)
 	if err != nil {
 		return "", err
 	}
 	return s.pathPrefix + strings.TrimPrefix(key, "/"), nil
 }
+
+// apiKey is the API key of a stored one.
+func (s *Store) apiKey(key string) string { return "/" + strings.TrimPrefix(key, s.pathPrefix) }
 
 // notOlderThan refuses a read whose client has already seen something newer than what would be returned.
 func (s *Store) notOlderThan(asked string, have int64) error {

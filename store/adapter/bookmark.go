@@ -22,7 +22,7 @@ func (w *watcher) schedule() (cancel func()) {
 	stopLast := func() bool { return false }
 	if deadline, ok := w.ctx.Deadline(); ok {
 		if left := deadline.Sub(w.store.backend.Clock.Now()) - bookmarkBeforeEnd; left > 0 {
-			stopLast = w.store.backend.Clock.AfterFunc(left, w.requestTick)
+			stopLast = w.store.backend.Clock.AfterFunc(left, func() { w.last.Store(true); w.requestTick() })
 		}
 	}
 	return func() { t.stop(); stopLast() }
@@ -69,7 +69,7 @@ func (w *watcher) tick() error {
 		return nil
 	}
 	rev := w.sub.Revision()
-	if rev < w.told || rev == w.told && !w.progress {
+	if last := w.last.Load(); rev < w.told || rev == w.told && !w.progress && !last {
 		return nil
 	}
 	return w.bookmark(rev, nil)

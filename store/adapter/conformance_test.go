@@ -17,41 +17,52 @@ import (
 // TestConformance runs the judges that upstream's own storages are held to and that need nothing but a storage.
 func TestConformance(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *testing.T, storage.Interface){
-		"CreateWithTTL":                                    storagetesting.RunTestCreateWithTTL,
-		"CreateWithKeyExist":                               storagetesting.RunTestCreateWithKeyExist,
-		"Get":                                              storagetesting.RunTestGet,
-		"UnconditionalDelete":                              storagetesting.RunTestUnconditionalDelete,
-		"ConditionalDelete":                                storagetesting.RunTestConditionalDelete,
-		"DeleteWithSuggestion":                             storagetesting.RunTestDeleteWithSuggestion,
-		"DeleteWithSuggestionAndConflict":                  storagetesting.RunTestDeleteWithSuggestionAndConflict,
-		"DeleteWithSuggestionOfDeletedObject":              storagetesting.RunTestDeleteWithSuggestionOfDeletedObject,
-		"ValidateDeletionWithSuggestion":                   storagetesting.RunTestValidateDeletionWithSuggestion,
-		"ValidateDeletionWithOnlySuggestionValid":          storagetesting.RunTestValidateDeletionWithOnlySuggestionValid,
-		"DeleteWithConflict":                               storagetesting.RunTestDeleteWithConflict,
-		"PreconditionalDeleteWithSuggestion":               storagetesting.RunTestPreconditionalDeleteWithSuggestion,
-		"PreconditionalDeleteWithOnlySuggestionPass":       storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass,
-		"ListPaging":                                       storagetesting.RunTestListPaging,
-		"GetListRecursivePrefix":                           storagetesting.RunTestGetListRecursivePrefix,
-		"KeySchema":                                        storagetesting.RunTestKeySchema,
-		"GuaranteedUpdateWithTTL":                          storagetesting.RunTestGuaranteedUpdateWithTTL,
-		"GuaranteedUpdateWithConflict":                     storagetesting.RunTestGuaranteedUpdateWithConflict,
-		"GuaranteedUpdateWithSuggestionAndConflict":        storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict,
-		"NamespaceScopedList":                              storagetesting.RunTestNamespaceScopedList,
-		"Watch":                                            storagetesting.RunTestWatch,
-		"ClusterScopedWatch":                               storagetesting.RunTestClusterScopedWatch,
-		"NamespaceScopedWatch":                             storagetesting.RunTestNamespaceScopedWatch,
-		"DeleteTriggerWatch":                               storagetesting.RunTestDeleteTriggerWatch,
-		"WatchFromNonZero":                                 storagetesting.RunTestWatchFromNonZero,
-		"DelayedWatchDelivery":                             storagetesting.RunTestDelayedWatchDelivery,
-		"WatchContextCancel":                               storagetesting.RunTestWatchContextCancel,
-		"WatcherTimeout":                                   storagetesting.RunTestWatcherTimeout,
-		"WatchDeleteEventObjectHaveLatestRV":               storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV,
-		"WatchInitializationSignal":                        storagetesting.RunTestWatchInitializationSignal,
+		"CreateWithKeyExist":                         storagetesting.RunTestCreateWithKeyExist,
+		"Get":                                        storagetesting.RunTestGet,
+		"UnconditionalDelete":                        storagetesting.RunTestUnconditionalDelete,
+		"ConditionalDelete":                          storagetesting.RunTestConditionalDelete,
+		"DeleteWithSuggestion":                       storagetesting.RunTestDeleteWithSuggestion,
+		"DeleteWithSuggestionAndConflict":            storagetesting.RunTestDeleteWithSuggestionAndConflict,
+		"DeleteWithSuggestionOfDeletedObject":        storagetesting.RunTestDeleteWithSuggestionOfDeletedObject,
+		"ValidateDeletionWithSuggestion":             storagetesting.RunTestValidateDeletionWithSuggestion,
+		"ValidateDeletionWithOnlySuggestionValid":    storagetesting.RunTestValidateDeletionWithOnlySuggestionValid,
+		"DeleteWithConflict":                         storagetesting.RunTestDeleteWithConflict,
+		"PreconditionalDeleteWithSuggestion":         storagetesting.RunTestPreconditionalDeleteWithSuggestion,
+		"PreconditionalDeleteWithOnlySuggestionPass": storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass,
+		"ListPaging":                                 storagetesting.RunTestListPaging,
+		"GetListRecursivePrefix":                     storagetesting.RunTestGetListRecursivePrefix,
+		"KeySchema":                                  storagetesting.RunTestKeySchema,
+		"GuaranteedUpdateWithConflict":               storagetesting.RunTestGuaranteedUpdateWithConflict,
+		"GuaranteedUpdateWithSuggestionAndConflict":  storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict,
+		"NamespaceScopedList":                        storagetesting.RunTestNamespaceScopedList,
+		"DeleteTriggerWatch":                         storagetesting.RunTestDeleteTriggerWatch,
+		"WatchFromNonZero":                           storagetesting.RunTestWatchFromNonZero,
+		"WatchContextCancel":                         storagetesting.RunTestWatchContextCancel,
+		"WatchDeleteEventObjectHaveLatestRV":         storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV,
+		"WatchInitializationSignal":                  storagetesting.RunTestWatchInitializationSignal,
+		"SendInitialEventsBackwardCompatibility":     storagetesting.RunSendInitialEventsBackwardCompatibility,
+		"WatchSemantics":                             storagetesting.RunWatchSemantics,
+		"WatchSemanticInitialEventsExtended":         storagetesting.RunWatchSemanticInitialEventsExtended,
+		"WatchListMatchSingle":                       storagetesting.RunWatchListMatchSingle,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, f := setup(t)
+			run(ctx, t, f)
+		})
+	}
+}
+
+// TestConformanceSlow runs those that mostly wait.
+func TestConformanceSlow(t *testing.T) {
+	for name, run := range map[string]func(context.Context, *testing.T, storage.Interface){
+		"CreateWithTTL":           storagetesting.RunTestCreateWithTTL,
+		"GuaranteedUpdateWithTTL": storagetesting.RunTestGuaranteedUpdateWithTTL,
+		"Watch":                   storagetesting.RunTestWatch,
+		"ClusterScopedWatch":      storagetesting.RunTestClusterScopedWatch,
+		"NamespaceScopedWatch":    storagetesting.RunTestNamespaceScopedWatch,
+		"DelayedWatchDelivery":    storagetesting.RunTestDelayedWatchDelivery,
+		"WatcherTimeout":          storagetesting.RunTestWatcherTimeout,
 		"OptionalWatchBookmarksWithCorrectResourceVersion": storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion,
-		"SendInitialEventsBackwardCompatibility":           storagetesting.RunSendInitialEventsBackwardCompatibility,
-		"WatchSemantics":                                   storagetesting.RunWatchSemantics,
-		"WatchSemanticInitialEventsExtended":               storagetesting.RunWatchSemanticInitialEventsExtended,
-		"WatchListMatchSingle":                             storagetesting.RunWatchListMatchSingle,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ import (
 // maxListErrors bounds the unreadable objects that one list reports.
 const maxListErrors = 100
 
-// corruptError says that a stored object cannot be read. It exists only while unsafe deletion of such objects is enabled.
+// corruptError says that a stored object cannot be read.
 type corruptError struct {
 	what string
 	err  error
@@ -25,13 +25,14 @@ type corruptError struct {
 func (e *corruptError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *corruptError) Unwrap() error { return e.err }
 
-func undecodable(err error) error { return corrupt("object not decodable", err) }
-func untransformable(err error) error {
-	return corrupt("data from the storage is not transformable", err)
-}
+// What can be wrong with a stored object.
+const (
+	undecodable     = "object not decodable"
+	untransformable = "data from the storage is not transformable"
+)
 
-func corrupt(what string, err error) error {
-	if !unsafeDeletion() {
+func (s *Store) corrupt(what string, err error) error {
+	if !s.cfg.MarkCorrupt {
 		return err
 	}
 	return &corruptError{what, err}
@@ -68,7 +69,7 @@ func newListErrors(gr schema.GroupResource) listErrors {
 func (l *listErrors) add(key string, err error) bool {
 	var c *corruptError
 	if !l.collect || !errors.As(err, &c) {
-		l.abort = err
+		l.abort = keyed(key, err)
 		return false
 	}
 	l.corrupt = append(l.corrupt, storage.NewCorruptObjError(key, c))
@@ -77,6 +78,15 @@ func (l *listErrors) add(key string, err error) bool {
 		return false
 	}
 	return true
+}
+
+// keyed names the object in an internal error, which says nothing of it by itself.
+func keyed(key string, err error) error {
+	var internal storage.InternalError
+	if !errors.As(err, &internal) {
+		return err
+	}
+	return storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", key, internal.Unwrap()))
 }
 
 // aggregate is the error of the whole list, or nil.
@@ -124,6 +134,6 @@ func deletedUnreadable(err error) error {
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusInternalServerError,
 		Reason:  metav1.StatusReasonStoreReadError,
-		Message: "corrupt object has been deleted - " + c.Error(),
+		Message: "saw a DELETED event, but object data is corrupt - " + c.Error(),
 	}}
 }

@@ -11,5 +11,5 @@ func (s *Store) SwapTransformer(t value.Transformer) value.Transformer {
 
 // NewCorruptError is the error of an unreadable object.
 func NewCorruptError(err error) error {
-	return &corruptError{"data from the storage is not transformable", err}
+	return &corruptError{untransformable, err}
 }

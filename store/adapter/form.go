@@ -34,7 +34,7 @@ func (s *Store) form(ctx context.Context, item *index.Item) (*form, error) {
 		return nil, err
 	}
 	if f.obj, err = s.decode(f.data, item.ModRevision); err != nil {
-		return nil, undecodable(err)
+		return nil, s.corrupt(undecodable, err)
 	}
 	return item.Forms().Set(s.owner, f).(*form), nil
 }
@@ -46,7 +46,7 @@ func (s *Store) open(ctx context.Context, item *index.Item) (*form, error) {
 	}
 	data, stale, err := s.transformer.TransformFromStorage(ctx, item.Value, authenticated(item.Key))
 	if err != nil {
-		return nil, storage.NewInternalError(untransformable(err))
+		return nil, storage.NewInternalError(s.corrupt(untransformable, err))
 	}
 	return &form{data: data, stale: stale}, nil
 }

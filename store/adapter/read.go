@@ -203,7 +203,7 @@ func (l *lister) fill(ctx context.Context, src *source) (err error) {
 		l.last = item.Key
 		f, ferr := l.store.form(ctx, item)
 		if ferr != nil {
-			return l.errs.add(item.Key, ferr)
+			return l.errs.add(l.store.apiKey(item.Key), ferr)
 		}
 		// Being unable to match an object excludes it, as upstream.
 		if ok, merr := l.match.matches(f.obj); merr == nil && ok {

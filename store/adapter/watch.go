@@ -75,6 +75,7 @@ type watcher struct {
 	results   chan watch.Event
 	ticks     chan struct{}
 	wantTick  atomic.Bool
+	last      atomic.Bool // the watch is about to time out
 
 	sub     *index.Subscription
 	initial *source // state to send first, or nil

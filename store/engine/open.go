@@ -51,6 +51,7 @@ func init() {
 type Config struct {
 	Dir      string // made if absent
 	NodeName string // name of the member
+	Clock    guard.Clock
 	Log      *slog.Logger
 }
 
@@ -60,6 +61,7 @@ type Member struct {
 	lock   *os.File
 	failed *failure
 	group  *guard.Group
+	clock  guard.Clock
 	// compactedTo is the last revision this process compacted to.
 	compactedTo atomic.Int64
 }
@@ -81,7 +83,7 @@ func open(ctx context.Context, cfg Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{lock: lock, failed: newFailure(), group: guard.New(context.WithoutCancel(ctx), cfg.Log)}
+	m := &Member{lock: lock, clock: cfg.Clock, failed: newFailure(), group: guard.New(context.WithoutCancel(ctx), "engine", cfg.Log)}
 	if err := m.start(ctx, cfg); err != nil {
 		m.release()
 		return nil, err

@@ -75,8 +75,8 @@ func (m *Member) History(ctx context.Context, from, to string, after, upto int64
 }
 
 func (m *Member) collect(ctx context.Context, stream mvcc.WatchStream, id mvcc.WatchID, after, upto int64, limit int) ([]Change, int64, error) {
-	ask := time.NewTicker(progressEvery)
-	defer ask.Stop()
+	ask := make(chan struct{}, 1)
+	defer m.askLater(ask)()
 	reached := after
 	var changes []Change
 	for {
@@ -99,14 +99,20 @@ func (m *Member) collect(ctx context.Context, stream mvcc.WatchStream, id mvcc.W
 			if len(changes) >= limit {
 				return changes, reached, nil
 			}
-		case <-ask.C:
+		case <-ask:
 			stream.RequestProgress(id)
+			defer m.askLater(ask)()
 		case <-ctx.Done():
 			return nil, after, ctx.Err()
 		case <-m.failed.ch:
 			return nil, after, m.translate(m.failed.err)
 		}
 	}
+}
+
+// askLater sends to ask after progressEvery, unless cancelled.
+func (m *Member) askLater(ask chan<- struct{}) (cancel func() bool) {
+	return m.clock.AfterFunc(progressEvery, func() { ask <- struct{}{} })
 }
 
 // fillPrevious looks up what each change replaced: the change before it in the same run, or the engine one revision earlier.

@@ -17,6 +17,7 @@ type Index struct {
 	resources map[string]*resource
 	rev       int64
 	loaded    int64 // revision of the state the index began with
+	compacted int64 // revision before which subscriptions can no longer begin
 	subs      map[*Subscription]struct{}
 	waiters   []waiter
 	closed    error
@@ -177,6 +178,13 @@ func (x *Index) Close(cause error) {
 	for s := range x.subs {
 		s.wake()
 	}
+}
+
+// Forget refuses from now on subscriptions to events older than revision, as the engine does once it has compacted.
+func (x *Index) Forget(revision int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.compacted = max(x.compacted, revision)
 }
 
 // Err is the cause given to Close, or nil.

@@ -32,6 +32,7 @@ type Subscription struct {
 	live    bool  // cursors are valid; else events after rev come from history
 	after   int64 // older events are not wanted
 	rev     int64 // everything up to here has been returned
+	tooOld  bool  // it began before what is kept
 }
 
 type cursor struct {
@@ -51,6 +52,7 @@ func (x *Index) Subscribe(o SubscribeOptions) *Subscription {
 		s.after = x.rev
 	}
 	s.rev = s.after
+	s.tooOld = s.after+1 < x.compacted
 	x.subs[s] = struct{}{}
 	for _, r := range x.resources {
 		if s.wants(r.dir) {
@@ -196,8 +198,11 @@ func (s *Subscription) read() (events []Event, again bool, upto int64, err error
 	if _, ok := x.subs[s]; !ok {
 		return nil, false, 0, ErrClosed
 	}
-	if x.closed != nil {
+	switch {
+	case x.closed != nil:
 		return nil, false, 0, x.closed
+	case s.tooOld:
+		return nil, false, 0, ErrCompacted
 	}
 	if !s.live || !s.fresh() {
 		s.live = false

@@ -26,9 +26,9 @@ type Group struct {
 }
 
 // New returns a group whose members' context ends with Cancel. Panics of members go to log.
-func New(ctx context.Context, log *slog.Logger) *Group {
+func New(ctx context.Context, name string, log *slog.Logger) *Group {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Group{ctx: ctx, cancel: cancel, log: log}
+	return &Group{ctx: ctx, cancel: cancel, log: log.With("group", name)}
 }
 
 // Go starts f. A panic or runtime.Goexit in it is handed to then as an error, as is what it returns; then may be nil.
