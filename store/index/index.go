@@ -180,7 +180,8 @@ func (x *Index) Close(cause error) {
 	}
 }
 
-// Forget refuses from now on subscriptions to events older than revision, as the engine does once it has compacted.
+// Forget refuses from now on subscriptions that begin before revision, as the engine does once it has compacted: it could not say
+// what an event replaced.
 func (x *Index) Forget(revision int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

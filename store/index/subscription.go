@@ -52,7 +52,7 @@ func (x *Index) Subscribe(o SubscribeOptions) *Subscription {
 		s.after = x.rev
 	}
 	s.rev = s.after
-	s.tooOld = s.after+1 < x.compacted
+	s.tooOld = s.after < x.compacted
 	x.subs[s] = struct{}{}
 	for _, r := range x.resources {
 		if s.wants(r.dir) {
