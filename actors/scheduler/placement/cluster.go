@@ -286,6 +286,14 @@ func interleave(names []string, zones map[string][]*node, total int) []*node {
 	return order
 }
 
+// Node gives an observed node's object; nil when there is none of that name.
+func (c *Cluster) Node(name string) *v1.Node {
+	if n := c.nodes[name]; n != nil {
+		return n.object
+	}
+	return nil
+}
+
 // NodeNames lists the observed nodes in no order.
 func (c *Cluster) NodeNames() []string {
 	names := make([]string, 0, len(c.nodes))
