@@ -1,0 +1,140 @@
+// Package catalog is the closed list of the product's children: for each kind its
+// windows, restart type, strategy, budget and one policy cell for each kind of fault.
+//
+// It is data only. The tree is put together in actors/node; a row without constructor
+// there, or a constructor without row, fails a test.
+package catalog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/core"
+)
+
+// Class says what a child loses with its generation.
+type Class string
+
+// The state classes.
+const (
+	// Stateless children find everything again in the store.
+	Stateless Class = "stateless"
+	// Stateful children rebuild an image of something outside them when they start.
+	Stateful Class = "stateful"
+	// Listener children own a network port.
+	Listener Class = "listener"
+	// Structure is a supervisor.
+	Structure Class = "supervisor"
+)
+
+// Entry is one row.
+type Entry struct {
+	Class Class
+	// Does says in a few words what the child is for.
+	Does string
+	Spec core.ChildSpec
+}
+
+const (
+	second = time.Second
+	minute = time.Minute
+)
+
+// Back-off curves. Their product up the tree stays below one restart a second.
+var (
+	// quick is for children that are cheap to rebuild and needed at once.
+	quick = core.Backoff{Initial: 50 * time.Millisecond, Factor: 2, Cap: 10 * second, Jitter: 0.2, Reset: minute}
+	// slow is for reconcilers: an object that cannot be reconciled is retried up to a minute apart.
+	slow = core.Backoff{Initial: second, Factor: 2, Cap: minute, Jitter: 0.2, Reset: 2 * minute}
+	// rebind serves a freed port within a second of its release.
+	rebind = core.Backoff{Initial: 250 * time.Millisecond, Factor: 2, Cap: 900 * time.Millisecond, Jitter: 0.1, Reset: minute}
+)
+
+// restartWith fills the policy of a child that is always restarted.
+func restartWith(b core.Backoff) [core.NumFaultKinds]core.Reaction {
+	r := core.Reaction{Do: core.DoRestart, Backoff: b}
+	return [core.NumFaultKinds]core.Reaction{
+		core.Panic: r, core.Hang: r, core.ErrorReturn: r, core.BindFailure: {Do: core.DoRestart, Backoff: rebind},
+	}
+}
+
+// escalate fills the policy of a group whose failure is its supervisor's.
+func escalate() [core.NumFaultKinds]core.Reaction {
+	e := core.Reaction{Do: core.DoEscalate}
+	return [core.NumFaultKinds]core.Reaction{core.Panic: e, core.Hang: e, core.ErrorReturn: e, core.BindFailure: e}
+}
+
+// worker is a child with code; windows in the order start, hang, stop.
+func worker(row string, class Class, does string, start, hang, stop time.Duration, b core.Backoff) Entry {
+	return Entry{class, does, core.ChildSpec{
+		ID: row, Row: row, Kind: core.Worker, Restart: core.Permanent,
+		StartTimeout: start, HangAfter: hang, StopTimeout: stop,
+		Mailbox: core.Mailbox{Limit: 4096, Overflow: core.RejectNewest}, Policy: restartWith(b),
+	}}
+}
+
+// group is a supervisor. It is restarted as a whole when its own budget is spent.
+func group(row, does string, s core.Strategy, in core.Intensity, policy [core.NumFaultKinds]core.Reaction) Entry {
+	return Entry{Structure, does, core.ChildSpec{
+		ID: row, Row: row, Kind: core.Supervisor, Restart: core.Permanent,
+		StartTimeout: 2 * minute, HangAfter: minute, StopTimeout: minute,
+		Mailbox: core.Mailbox{Limit: 1 << 20, Overflow: core.RejectNewest}, Policy: policy,
+		Group: core.GroupSpec{Strategy: s, Intensity: in, MaxAbandoned: 16},
+	}}
+}
+
+// Budgets: bursts at the leaves, a slower rate above them, so that levels do not multiply.
+var (
+	leaf = core.Intensity{Max: 30, Within: minute}
+	mid  = core.Intensity{Max: 10, Within: 5 * minute}
+	top  = core.Intensity{Max: 5, Within: 10 * minute}
+	own  = core.Intensity{Max: 5, Within: minute}
+)
+
+// Rows is the whole catalog, in the order of the tree.
+var Rows = []Entry{
+	group("node", "one host", core.RestForOne, top, escalate()),
+	group("store", "the durable state", core.RestForOne, mid, restartWith(slow)),
+	worker("engine", Stateful, "the etcd member, the index and its watch", 2*minute, 30*second, 20*second, slow),
+	worker("maintenance", Stateless, "compaction", 10*second, 30*second, 10*second, slow),
+	group("cluster", "who this host is", core.OneForOne, mid, restartWith(slow)),
+	worker("identity", Stateful, "certificates and their renewal", 30*second, 30*second, 5*second, slow),
+	group("api", "the Kubernetes API", core.RestForOne, mid, restartWith(slow)),
+	worker("server", Stateful, "the API server's handlers", minute, 30*second, 20*second, quick),
+	worker("bootstrap", Stateless, "namespaces, default policy, the kubernetes Service", 30*second, 30*second, 10*second, slow),
+	group("listeners", "the ports of the API", core.OneForOne, leaf, restartWith(slow)),
+	worker("listener", Listener, "HTTPS for the API", 10*second, 30*second, 5*second, quick),
+	worker("etcd-listener", Listener, "the read-only etcd API", 10*second, 30*second, 5*second, quick),
+	worker("socket", Listener, "the local socket for images", 10*second, 30*second, 5*second, quick),
+	worker("cache", Stateful, "typed objects for everything in this process", 30*second, 30*second, 10*second, quick),
+	group("controllers", "one group for each controller", core.OneForOne, leaf, restartWith(slow)),
+	group("controller", "a dispatcher and its reconcilers", core.OneForOne, leaf, restartWith(slow)),
+	worker("dispatcher", Stateless, "turns events into wake-ups of manifests", 30*second, 30*second, 10*second, quick),
+	group("manifests", "one actor for each manifest", core.Pool, own, restartWith(slow)),
+	worker("reconciler", Stateless, "one manifest", 30*second, 30*second, 10*second, slow),
+	worker("events-ttl", Stateless, "retention of Events", 30*second, 30*second, 10*second, slow),
+	worker("scheduler", Stateful, "pending Pod to node", 30*second, 30*second, 10*second, quick),
+	group("kubelet", "this host's pods", core.OneForOne, leaf, restartWith(slow)),
+	worker("network", Stateful, "bridge, addresses, masquerading", 30*second, 30*second, 10*second, quick),
+	worker("images", Stateful, "image store and its clean-up", 30*second, minute, 10*second, quick),
+	worker("relist", Stateless, "what the runtime really runs", 30*second, 180*second, 10*second, quick),
+	group("pods", "one actor for each pod", core.Pool, own, restartWith(quick)),
+	worker("pod", Stateful, "one pod", 30*second, 30*second, 10*second, quick),
+	worker("sync", Stateful, "which pods belong here", 30*second, 30*second, 10*second, quick),
+	worker("node-status", Stateless, "the Node object", 30*second, 30*second, 10*second, quick),
+	worker("node-lease", Stateless, "this node's heartbeat", 30*second, 30*second, 10*second, quick),
+	worker("kubelet-listener", Listener, "logs, exec, port-forward", 10*second, 30*second, 5*second, quick),
+	worker("health", Stateless, "metrics of the tree", 10*second, 30*second, 5*second, quick),
+}
+
+// Row returns a row's spec for a child to fill in; the ID is the row's name. An unknown
+// name is a mistake in the program and panics: a test calls every constructor.
+func Row(name string) supervision.Spec {
+	for _, e := range Rows {
+		if e.Spec.Row == name {
+			return supervision.Spec{ChildSpec: e.Spec}
+		}
+	}
+	panic(fmt.Sprintf("the catalog has no row %q", name))
+}

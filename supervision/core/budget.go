@@ -1,0 +1,24 @@
+package core
+
+import "time"
+
+// budget counts restarts in a sliding window with a ring of fixed size.
+type budget struct {
+	intensity Intensity
+	ring      []time.Time
+	next      int
+}
+
+// spend notes a restart at now and tells whether it is still within the intensity.
+func (b *budget) spend(now time.Time) bool {
+	if b.ring == nil {
+		b.ring = make([]time.Time, b.intensity.Max)
+	}
+	oldest := b.ring[b.next]
+	if !oldest.IsZero() && now.Sub(oldest) < b.intensity.Within {
+		return false
+	}
+	b.ring[b.next] = now
+	b.next = (b.next + 1) % len(b.ring)
+	return true
+}

@@ -1,0 +1,446 @@
+package core
+
+import "time"
+
+// State is where a child is in its life.
+type State uint8
+
+// The states of a child.
+const (
+	// Idle children were never started, or were stopped on purpose.
+	Idle State = iota
+	Starting
+	Running
+	Stopping
+	// BackingOff children wait for their next start.
+	BackingOff
+	// Parked children used up their budget and are retried at the capped back-off.
+	Parked
+	// Dead children stay down by policy.
+	Dead
+	// Done children ended normally and are not to be started again.
+	Done
+)
+
+var stateNames = [...]string{"idle", "starting", "running", "stopping", "backing-off", "parked", "dead", "done"}
+
+// String is the state as shown to people.
+func (s State) String() string { return stateNames[s] }
+
+// EventKind names what happened.
+type EventKind uint8
+
+// The events of a group.
+const (
+	// GroupStart and GroupStop begin and end the whole group.
+	GroupStart EventKind = iota + 1
+	GroupStop
+	// ChildReady acknowledges a start.
+	ChildReady
+	// ChildFault reports a fault; the child takes no further message.
+	ChildFault
+	// ChildExited reports that nothing of the child runs any more.
+	ChildExited
+	// StartElapsed and StopElapsed report that a child's window has passed.
+	StartElapsed
+	StopElapsed
+	// BackoffElapsed ends a wait.
+	BackoffElapsed
+	// ChildRestart asks for a new generation by hand.
+	ChildRestart
+)
+
+// Event is one thing that happened to the group. Child is the index of the child; Gen its
+// generation; Normal marks an exit without a fault.
+type Event struct {
+	Kind   EventKind
+	Child  int
+	Gen    uint64
+	Fault  FaultKind
+	Normal bool
+}
+
+// ActionKind names what the supervisor has to do.
+type ActionKind uint8
+
+// The actions of a group.
+const (
+	// StartChild makes and starts the generation Gen of Child.
+	StartChild ActionKind = iota + 1
+	// StopChild asks Child to stop and arms StopElapsed.
+	StopChild
+	// AbandonChild fences Child and forgets it.
+	AbandonChild
+	// Wait arms BackoffElapsed after Delay.
+	Wait
+	// GroupReady tells that the group has started.
+	GroupReady
+	// GroupStopped tells that nothing of the group runs any more.
+	GroupStopped
+	// Escalate fails the supervisor with the fault of Child, after GroupStopped.
+	Escalate
+)
+
+// Action is one thing to do.
+type Action struct {
+	Kind  ActionKind
+	Child int
+	Gen   uint64
+	Delay time.Duration
+	Fault FaultKind
+}
+
+// Child is what a group knows of one child.
+type Child struct {
+	Spec     ChildSpec
+	State    State
+	Gen      uint64
+	Restarts int
+	// failures in a row, for the back-off; since is when State was entered.
+	failures int
+	since    time.Time
+	// up is what the group wants of the child; faulted marks a generation that is on its way out.
+	up, faulted bool
+	fault       FaultKind
+}
+
+// Group is the state of a supervisor with a fixed list of children.
+type Group struct {
+	spec      GroupSpec
+	children  []Child
+	budget    budget
+	abandoned int
+	rnd       func() float64
+	started   bool
+	ready     bool
+	ending    bool
+	ended     bool
+	escalated bool
+	escalate  Action
+	now       time.Time
+	out       []Action
+}
+
+// NewGroup prepares a group; rnd in [0,1) feeds the jitter.
+func NewGroup(spec GroupSpec, children []ChildSpec, rnd func() float64) *Group {
+	g := &Group{spec: spec, budget: budget{intensity: spec.Intensity}, rnd: rnd}
+	for _, c := range children {
+		g.children = append(g.children, Child{Spec: c})
+	}
+	return g
+}
+
+// Children is the group's state, owned by the group.
+func (g *Group) Children() []Child { return g.children }
+
+// Step takes one event and returns what to do, in order. The slice is valid until the
+// next Step.
+func (g *Group) Step(now time.Time, e Event) []Action {
+	g.now, g.out = now, g.out[:0]
+	g.apply(e)
+	g.advance()
+	return g.out
+}
+
+func (g *Group) apply(e Event) {
+	switch e.Kind {
+	case GroupStart:
+		g.started = true
+		for i := range g.children {
+			g.children[i].up = true
+		}
+	case GroupStop:
+		g.end()
+	default:
+		if e.Child < 0 || e.Child >= len(g.children) {
+			return
+		}
+		g.applyChild(&g.children[e.Child], e)
+	}
+}
+
+func (g *Group) applyChild(c *Child, e Event) {
+	if e.Kind != BackoffElapsed && e.Kind != ChildRestart && e.Gen != c.Gen {
+		return
+	}
+	switch e.Kind {
+	case ChildReady:
+		if c.State == Starting {
+			g.enter(c, Running)
+		}
+	case ChildFault:
+		g.faulted(e.Child, e.Fault)
+	case StartElapsed:
+		if c.State == Starting {
+			g.faulted(e.Child, Hang)
+		}
+	case ChildExited:
+		g.exited(e.Child, e.Normal)
+	case StopElapsed:
+		g.stopElapsed(e.Child)
+	case BackoffElapsed:
+		if (c.State == BackingOff || c.State == Parked) && e.Gen == c.Gen {
+			g.enter(c, Idle)
+		}
+	case ChildRestart:
+		g.restartByHand(e.Child)
+	}
+}
+
+func (g *Group) enter(c *Child, s State) { c.State, c.since = s, g.now }
+
+func (g *Group) emit(a Action) { g.out = append(g.out, a) }
+
+// end takes every child down.
+func (g *Group) end() {
+	g.ending = true
+	for i := range g.children {
+		g.children[i].up = false
+	}
+}
+
+// faulted notes that the live generation of a child failed and applies its policy.
+func (g *Group) faulted(i int, kind FaultKind) {
+	c := &g.children[i]
+	live := c.State == Starting || c.State == Running
+	if !live || c.faulted {
+		return
+	}
+	cell := c.Spec.Policy[kind]
+	if c.State == Running && g.now.Sub(c.since) >= cell.Backoff.Reset {
+		c.failures = 0
+	}
+	c.faulted, c.fault = true, kind
+	c.failures++
+	if g.ending {
+		return
+	}
+	switch {
+	case cell.Do == DoEscalate:
+		g.fail(i, kind)
+	case cell.Do == DoRestart && c.Spec.Restart != Temporary:
+		g.restart(i, kind)
+	}
+}
+
+// restart takes down what shares the child's fate; advance brings it up again.
+func (g *Group) restart(i int, kind FaultKind) {
+	if kind != BindFailure && !g.budget.spend(g.now) {
+		g.fail(i, kind)
+		return
+	}
+	first, last := i, i
+	switch g.spec.Strategy {
+	case OneForAll:
+		first, last = 0, len(g.children)-1
+	case RestForOne:
+		last = len(g.children) - 1
+	}
+	for j := first; j <= last; j++ {
+		if c := &g.children[j]; c.State == Starting || c.State == Running {
+			c.up = false
+		}
+	}
+}
+
+// fail ends the group and remembers the fault to escalate.
+func (g *Group) fail(i int, kind FaultKind) {
+	if !g.escalated {
+		g.escalated = true
+		g.escalate = Action{Kind: Escalate, Child: i, Gen: g.children[i].Gen, Fault: kind}
+	}
+	g.end()
+}
+
+// exited decides what a child that is gone becomes.
+func (g *Group) exited(i int, normal bool) {
+	c := &g.children[i]
+	switch {
+	case c.State == Idle || c.State == Dead || c.State == Done:
+		return
+	case g.ending:
+		g.enter(c, Idle)
+	case c.faulted:
+		g.afterFault(c, i)
+	case normal && !c.stoppedByGroup():
+		g.afterNormalEnd(c, i)
+	default:
+		g.enter(c, Idle)
+		c.up = true
+	}
+	c.faulted = false
+}
+
+// stoppedByGroup tells a child that was told to stop from one that ended by itself.
+func (c *Child) stoppedByGroup() bool { return c.State == Stopping }
+
+func (g *Group) afterFault(c *Child, i int) {
+	cell := c.Spec.Policy[c.fault]
+	if c.Spec.Restart == Temporary || cell.Do == DoStop {
+		g.enter(c, Dead)
+		c.up = false
+		if c.Spec.Significant {
+			g.fail(i, c.fault)
+		}
+		return
+	}
+	delay, state := cell.Backoff.Delay(c.failures, g.rnd()), BackingOff
+	if cell.Do == DoPark {
+		delay, state = cell.Backoff.Cap, Parked
+	}
+	g.enter(c, state)
+	c.up = true
+	g.emit(Action{Kind: Wait, Child: i, Gen: c.Gen, Delay: delay})
+}
+
+func (g *Group) afterNormalEnd(c *Child, i int) {
+	if c.Spec.Restart != Permanent {
+		g.enter(c, Done)
+		c.up = false
+		if c.Spec.Significant {
+			g.end()
+		}
+		return
+	}
+	c.fault = ErrorReturn
+	c.failures++
+	if !g.budget.spend(g.now) {
+		g.fail(i, ErrorReturn)
+		g.enter(c, Idle)
+		return
+	}
+	g.afterFault(c, i)
+}
+
+func (g *Group) stopElapsed(i int) {
+	c := &g.children[i]
+	if c.State != Stopping {
+		return
+	}
+	g.emit(Action{Kind: AbandonChild, Child: i, Gen: c.Gen})
+	if g.abandoned++; g.abandoned > g.spec.MaxAbandoned && !g.ending {
+		g.fail(i, Hang)
+	}
+	g.exited(i, false)
+}
+
+func (g *Group) restartByHand(i int) {
+	c := &g.children[i]
+	switch c.State {
+	case Starting, Running:
+		c.up = false
+	case BackingOff, Parked, Dead, Done:
+		g.enter(c, Idle)
+		c.up, c.failures = true, 0
+	}
+}
+
+// advance emits whatever the wanted state allows now: stops newest first and one at a
+// time, then starts oldest first.
+func (g *Group) advance() {
+	if g.ended {
+		return
+	}
+	g.stops()
+	if g.ending {
+		g.finish()
+		return
+	}
+	if g.started && !g.anyToStop() {
+		g.starts()
+	}
+	g.acknowledge()
+}
+
+func (g *Group) ordered() bool { return g.spec.Strategy != OneForOne }
+
+// stops asks the newest child that must go. In one_for_one groups children that go for
+// reasons of their own do not wait for each other, except when the whole group ends.
+func (g *Group) stops() {
+	for i := len(g.children) - 1; i >= 0; i-- {
+		c := &g.children[i]
+		if c.State == Stopping && (g.ordered() || g.ending) {
+			return
+		}
+		if (c.State != Starting && c.State != Running) || (c.up && !c.faulted) {
+			continue
+		}
+		g.enter(c, Stopping)
+		g.emit(Action{Kind: StopChild, Child: i, Gen: c.Gen, Delay: c.Spec.StopTimeout})
+		if g.ordered() || g.ending {
+			return
+		}
+	}
+}
+
+func (g *Group) anyToStop() bool {
+	if !g.ordered() {
+		return false
+	}
+	for i := range g.children {
+		if g.children[i].State == Stopping {
+			return true
+		}
+	}
+	return false
+}
+
+// starts brings up the oldest child that is wanted and idle. A child that is starting
+// holds back the later ones, and so does one that waits where the later ones depend on it.
+func (g *Group) starts() {
+	for i := range g.children {
+		c := &g.children[i]
+		if c.State == Idle && c.up {
+			g.start(c, i)
+		}
+		if c.State == Starting && (g.ordered() || !g.ready) {
+			return
+		}
+		if c.State == BackingOff && g.ordered() {
+			return
+		}
+	}
+}
+
+func (g *Group) start(c *Child, i int) {
+	if c.Gen > 0 {
+		c.Restarts++
+	}
+	c.Gen++
+	c.faulted = false
+	g.enter(c, Starting)
+	g.emit(Action{Kind: StartChild, Child: i, Gen: c.Gen, Delay: c.Spec.StartTimeout})
+}
+
+// acknowledge reports the group as started once every child has been given its chance.
+func (g *Group) acknowledge() {
+	if g.ready || !g.started {
+		return
+	}
+	for i := range g.children {
+		s := g.children[i].State
+		if s == Idle || s == Starting || s == Stopping || (g.ordered() && s == BackingOff) {
+			return
+		}
+	}
+	g.ready = true
+	g.emit(Action{Kind: GroupReady})
+}
+
+// finish reports the end of the group once nothing of it runs.
+func (g *Group) finish() {
+	for i := range g.children {
+		c := &g.children[i]
+		switch c.State {
+		case Starting, Running, Stopping:
+			return
+		case BackingOff, Parked:
+			g.enter(c, Idle)
+		}
+	}
+	g.ended = true
+	g.emit(Action{Kind: GroupStopped})
+	if g.escalated {
+		g.emit(g.escalate)
+	}
+}

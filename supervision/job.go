@@ -1,0 +1,98 @@
+package supervision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// errJobSpec is returned when a job has no bound and does not say that it is endless.
+var errJobSpec = errors.New("a job needs a Deadline, BeatWithin or Endless")
+
+// jobName stands for the message of a fault in a job.
+type jobName string
+
+// jobRecord is what the watchdog knows of a running job; times are Unix nanoseconds, 0 for
+// no limit.
+type jobRecord struct {
+	name     string
+	started  time.Time
+	overdue  int64
+	within   time.Duration
+	lastBeat atomic.Int64
+	reported bool
+}
+
+// Go implements Context.
+func (c *cell) Go(j Job) {
+	now := c.sys.clock.Now()
+	r := &jobRecord{name: j.Name, started: now, within: j.BeatWithin}
+	r.lastBeat.Store(now.UnixNano())
+	if j.Deadline <= 0 && j.BeatWithin <= 0 && !j.Endless || j.Run == nil {
+		c.post(JobDone{Name: j.Name, Err: fmt.Errorf("cannot run job %s: %w", j.Name, errJobSpec)}, true)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	stopTimer := func() bool { return true }
+	if j.Deadline > 0 {
+		r.overdue = now.Add(j.Deadline + c.spec.StopTimeout).UnixNano()
+		stopTimer = c.sys.clock.AfterFunc(j.Deadline, func() { cancel(context.DeadlineExceeded) })
+	}
+	c.mu.Lock()
+	if c.phase != open {
+		c.mu.Unlock()
+		stopTimer()
+		cancel(nil)
+		return
+	}
+	c.jobs = append(c.jobs, r)
+	c.mu.Unlock()
+	go c.runJob(ctx, func() { stopTimer(); cancel(nil) }, j, r)
+}
+
+func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
+	done := JobDone{Name: j.Name, Err: errGoexit}
+	var failed error = errGoexit
+	defer func() {
+		if failed != nil {
+			if v := recover(); v != nil {
+				failed = &PanicError{Value: v, Stack: debug.Stack()}
+			}
+			panics.Add(1)
+		}
+		finish()
+		c.jobEnded(r, done, failed)
+	}()
+	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.clock.Now().UnixNano()) })
+	if done.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		done.Err = fmt.Errorf("%w (limit %s)", done.Err, j.Deadline)
+	}
+	failed = nil
+}
+
+func (c *cell) jobEnded(r *jobRecord, done JobDone, failed error) {
+	c.mu.Lock()
+	if i := slices.Index(c.jobs, r); i >= 0 {
+		c.jobs = slices.Delete(c.jobs, i, i+1)
+	}
+	live := c.phase == open
+	if live && failed == nil {
+		c.push(done)
+		c.wakeAndUnlock()
+		return
+	}
+	if !live {
+		c.exitIfDone()
+		if failed != nil {
+			kind, stack := classify(failed)
+			c.sys.record(c.fault(kind, failed, stack, "job "+r.name), c)
+		}
+		return
+	}
+	c.mu.Unlock()
+	c.fail(failed, jobName(r.name))
+}
