@@ -23,6 +23,9 @@ import (
 const (
 	// LabelImage and LabelImageID say what a container was started from.
 	LabelImage, LabelImageID = "image", "imageID"
+	// LabelLayers lists the layer directories a container's root is made of, so that none is deleted under it.
+	LabelLayers   = "layers"
+	layersJoin    = ":"
 	containersDir = "containers"
 	logSuffix     = ".log"
 	idBytes       = 32
@@ -91,7 +94,8 @@ func Build(ctx context.Context, r Request) (runtime.ContainerSpec, error) {
 		Resources: ContainerResources(r.Pod, c, r.QOS, r.Host.MemoryBytes),
 		LogPath:   LogPath(r.PodDir, c.Name, r.Attempt), Tty: c.TTY, Stdin: c.Stdin, StdinOnce: c.StdinOnce,
 		StopSignal: int(StopSignal(c, r.Image)),
-		Labels:     map[string]string{LabelImage: r.Image.Ref, LabelImageID: r.Image.ImageID()},
+		Labels: map[string]string{LabelImage: r.Image.Ref, LabelImageID: r.Image.ImageID(),
+			LabelLayers: strings.Join(r.Image.Layers, layersJoin)},
 	}
 	if err := secure(r.Pod, c, &spec); err != nil {
 		return spec, &ConfigError{err}
@@ -228,4 +232,12 @@ func (r Request) volumeMount(vm *v1.VolumeMount, index int, lookup func(string) 
 	var err error
 	m.Source, err = subPath(r.PodDir, vm.Name, r.Container.Name, index, path, sub)
 	return m, err
+}
+
+// Layers are the layer directories named by the labels of a runtime record.
+func Layers(labels map[string]string) []string {
+	if labels[LabelLayers] == "" {
+		return nil
+	}
+	return strings.Split(labels[LabelLayers], layersJoin)
 }

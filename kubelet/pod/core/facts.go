@@ -272,3 +272,24 @@ func (m *Machine) Finalized(err error, now time.Time) {
 	m.finalize.finish(err, now)
 	m.finalized = err == nil
 }
+
+// Runs are the runs the machine takes as living, by container.
+func (m *Machine) Runs() map[string]Run {
+	out := map[string]Run{}
+	for _, c := range m.containers {
+		if c.running() {
+			out[c.spec.Name] = *c.cur
+		}
+	}
+	return out
+}
+
+// RunFound says that a run lives that the machine did not report as started. It returns whether the machine takes it.
+func (m *Machine) RunFound(name string, r Run) bool {
+	c := m.byName[name]
+	if c == nil || c.starting || c.running() || r.Attempt < c.attempts {
+		return false
+	}
+	c.adopt(r)
+	return true
+}

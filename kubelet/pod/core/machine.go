@@ -118,7 +118,9 @@ func (m *Machine) PodIPs() []string { return m.podIPs }
 func (m *Machine) QOSClass() v1.PodQOSClass { return m.qos }
 
 // Stopping tells whether the pod's containers are being ended for good.
-func (m *Machine) Stopping() bool { return m.leaving() || m.terminal || m.deadline || m.rejected != nil }
+func (m *Machine) Stopping() bool {
+	return m.leaving() || m.terminal || m.deadline || m.rejected != nil
+}
 
 // Done tells whether nothing of the pod is left, here and in the API.
 func (m *Machine) Done() bool { return m.finalized }
