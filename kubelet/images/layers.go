@@ -59,8 +59,10 @@ func (s *Store) stage(ctx context.Context, src source, report func(Progress)) (*
 		}
 	}
 	missing, total := in.missing()
-	if err := s.ensureSpace(total); err != nil {
-		return in, err
+	if total > 0 {
+		if err := s.ensureSpace(total); err != nil {
+			return in, err
+		}
 	}
 	progress := Progress{Layers: missing, Total: total}
 	for i := range src.diffIDs {
@@ -149,7 +151,7 @@ func (in *install) readLayer(ctx context.Context, i int, content string, p *Prog
 	defer done()
 	hash := sha256.New()
 	hashed := io.TeeReader(plain, hash)
-	size, chained, err := unpack(ctx, hashed, content, in.lowers())
+	size, chained, err := unpack(ctx, hashed, content, in.lowers(), in.s.room)
 	if err != nil {
 		return 0, false, err
 	}
@@ -255,11 +257,14 @@ func (in *install) release() {
 	}
 }
 
+// room asks for nothing but the reserve.
+func (s *Store) room() error { return s.ensureSpace(0) }
+
 // ensureSpace refuses early what will not fit: unpacked layers are at least as large as compressed ones.
 func (s *Store) ensureSpace(need int64) error {
 	var st unix.Statfs_t
-	if need == 0 || unix.Statfs(s.dir, &st) != nil {
-		return nil
+	if err := unix.Statfs(s.dir, &st); err != nil {
+		return fmt.Errorf("cannot find out the free space: %w", err)
 	}
 	free := st.Bavail * uint64(st.Bsize)
 	if uint64(need)+s.reserve > free {

@@ -17,7 +17,9 @@ const (
 	maxArchiveMembers = 4096
 	// maxJSONSize bounds a manifest, index or config.
 	maxJSONSize = 8 << 20
-	// spaceReserve stays free on the disk: a pull that would eat into it is refused before it starts.
+	// roomCheckSize is how much is unpacked between two looks at the free space.
+	roomCheckSize = 8 << 20
+	// spaceReserve stays free on the disk: a pull that eats into it is refused.
 	spaceReserve = 64 << 20
 	// copyBufferSize is the unit in which layers are read, and in which progress is counted.
 	copyBufferSize = 128 << 10

@@ -12,10 +12,21 @@ import (
 func Normalize(ref string) (string, error) {
 	named, err := reference.ParseDockerRef(ref)
 	if err != nil {
-		return "", fmt.Errorf("cannot parse image name %q: %w: %w", ref, ErrInvalidReference, err)
+		return "", &referenceError{ref: ref, err: err}
 	}
 	return named.String(), nil
 }
+
+// referenceError says why a string is no reference, in the words pods' events have had for it all along.
+type referenceError struct {
+	ref string
+	err error
+}
+
+func (e *referenceError) Error() string {
+	return fmt.Sprintf("couldn't parse image name %q: %v", e.ref, e.err)
+}
+func (e *referenceError) Unwrap() []error { return []error{ErrInvalidReference, e.err} }
 
 // pinned reports whether a normalised reference names a digest, which can only ever mean one image.
 func pinned(ref string) bool {

@@ -2,13 +2,13 @@ package images
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"net/http"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // bucket of the ledger that maps normalised references to records.
@@ -55,7 +55,7 @@ func Open(dir string, ledger Ledger, log *slog.Logger, options ...Option) (*Stor
 		return nil, fmt.Errorf("cannot open image store: %w", err)
 	}
 	s := &Store{
-		dir: dir, ledger: ledger, log: orDiscard(log), clock: contextClock{}, noProgress: NoProgressLimit,
+		dir: dir, ledger: ledger, log: orDiscard(log), clock: supervision.RealClock(), noProgress: NoProgressLimit,
 		reserve: spaceReserve, transport: newTransport(),
 		refs: map[string]record{}, layers: map[string]layerMeta{}, pins: map[string]int{}, flights: map[string]*flight{},
 	}
@@ -222,20 +222,3 @@ func (s *Store) tmp() string                         { return filepath.Join(s.di
 func (s *Store) layersDir() string                   { return filepath.Join(s.dir, "layers") }
 func (s *Store) layerDir(name string) string         { return filepath.Join(s.layersDir(), name, layerContent) }
 func (s *Store) tempDir(kind string) (string, error) { return os.MkdirTemp(s.tmp(), kind+"-") }
-
-// contextClock takes timers from contexts; it is used when no clock is given.
-type contextClock struct{}
-
-// AfterFunc calls f after d unless stop comes first.
-func (contextClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	halt := context.AfterFunc(ctx, func() {
-		f()
-		cancel()
-	})
-	return func() bool {
-		stopped := halt()
-		cancel()
-		return stopped
-	}
-}

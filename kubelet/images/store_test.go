@@ -191,6 +191,19 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// A small archive of huge files must not fill the disk beyond the reserve.
+func TestBombStopsAtTheReserve(t *testing.T) {
+	r := registry.Start(t)
+	disk := smallDisk(t, "96m")
+	s := openAt(t, disk, &memoryLedger{})
+	s.reserve = 48 << 20
+	bomb := r.PushSpec("bomb:v1", spec([]image.File{{Path: "zeros", Content: make([]byte, 200<<20)}}))
+	if _, err := s.Pull(context.Background(), bomb, PullOptions{}); !errors.Is(err, ErrNoSpace) || errors.Is(err, unix.ENOSPC) {
+		t.Errorf("pull says %v, want ErrNoSpace before the disk is full", err)
+	}
+	storeIsEmpty(t, s)
+}
+
 func TestResolveUser(t *testing.T) {
 	r, s := registry.Start(t), openTest(t)
 	img := mustPull(t, s, r.PushSpec("a:v1", spec(

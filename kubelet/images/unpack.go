@@ -28,18 +28,21 @@ type unpacker struct {
 	times   map[string]time.Time // directories get theirs last: filling a directory changes it
 	chained bool                 // the result depends on the layers below
 	size    int64
+	checked int64        // size at the last check of the disk
+	room    func() error // says whether more may be written
 	buf     []byte
 }
 
 // unpack fills the empty directory dest from an uncompressed layer archive. lowers are the directories of the layers
-// below, top first. It returns the bytes of all files, and whether the layers below influenced the result.
-func unpack(ctx context.Context, archive io.Reader, dest string, lowers []string) (size int64, chained bool, err error) {
+// below, top first; room is asked now and then whether more may be written. It returns the bytes of all files, and
+// whether the layers below influenced the result.
+func unpack(ctx context.Context, archive io.Reader, dest string, lowers []string, room func() error) (size int64, chained bool, err error) {
 	view, err := openStack(append([]string{dest}, lowers...))
 	if err != nil {
 		return 0, false, err
 	}
 	defer view.close()
-	u := &unpacker{root: view[0], view: view, times: map[string]time.Time{}, buf: make([]byte, copyBufferSize)}
+	u := &unpacker{root: view[0], view: view, times: map[string]time.Time{}, room: room, buf: make([]byte, copyBufferSize)}
 	defer u.leaveParent()
 	if err := u.members(ctx, tar.NewReader(archive)); err != nil {
 		return 0, false, err
@@ -171,8 +174,7 @@ func (u *unpacker) file(dir *openDir, base string, h *tar.Header, content io.Rea
 	if err != nil {
 		return err
 	}
-	n, err := io.CopyBuffer(struct{ io.Writer }{f}, content, u.buf)
-	u.size += n
+	_, err = io.CopyBuffer(roomyWriter{f, u}, content, u.buf)
 	if err == nil {
 		err = setAttributes(f, h)
 	}
@@ -240,4 +242,23 @@ func (u *unpacker) finishTimes() error {
 		}
 	}
 	return nil
+}
+
+// roomyWriter counts what is written, and asks for room as it grows: a small archive may hold huge files of zeros, and
+// must not be able to fill the disk the node lives on.
+type roomyWriter struct {
+	w io.Writer
+	u *unpacker
+}
+
+func (w roomyWriter) Write(p []byte) (int, error) {
+	if w.u.size-w.u.checked >= roomCheckSize {
+		w.u.checked = w.u.size
+		if err := w.u.room(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := w.w.Write(p)
+	w.u.size += int64(n)
+	return n, err
 }

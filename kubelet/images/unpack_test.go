@@ -25,9 +25,11 @@ func unpackInto(t *testing.T, lowers []string, files ...image.File) (dir string,
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	_, chained, err = unpack(context.Background(), bytes.NewReader(archive), dir, lowers)
+	_, chained, err = unpack(context.Background(), bytes.NewReader(archive), dir, lowers, roomy)
 	return dir, chained, err
 }
+
+func roomy() error { return nil }
 
 func mustUnpack(t *testing.T, lowers []string, files ...image.File) (string, bool) {
 	t.Helper()
@@ -232,7 +234,7 @@ func TestUnpackEndsWithItsContext(t *testing.T) {
 	archive, _ := image.Archive(text("a", "x"))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, _, err := unpack(ctx, bytes.NewReader(archive), t.TempDir(), nil)
+	_, _, err := unpack(ctx, bytes.NewReader(archive), t.TempDir(), nil, roomy)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("unpack says %v, want context.Canceled", err)
 	}

@@ -43,7 +43,7 @@ func (m memoryLedger) Each(_ string, fn func(string, []byte) error) error {
 
 // enterNewNode puts the test's goroutine, and with it the node under test, into a network namespace of its own. The
 // thread is never given back, so the namespace goes with the test.
-func enterNewNode(t *testing.T) {
+func enterNewNode(t testing.TB) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -58,7 +58,7 @@ func testConfig(l Ledger) Config {
 	return Config{Bridge: "na-test", Prefix: "natest", PodCIDR: netip.MustParsePrefix("10.244.0.0/24"), Ledger: l}
 }
 
-func open(t *testing.T, cfg Config) *Network {
+func open(t testing.TB, cfg Config) *Network {
 	t.Helper()
 	n, err := Open(cfg)
 	if err != nil {
@@ -69,7 +69,7 @@ func open(t *testing.T, cfg Config) *Network {
 }
 
 // setUp opens and sets up the pod network of a new node.
-func setUp(t *testing.T) *Network {
+func setUp(t testing.TB) *Network {
 	t.Helper()
 	enterNewNode(t)
 	n := open(t, testConfig(memoryLedger{}))
@@ -79,7 +79,7 @@ func setUp(t *testing.T) *Network {
 	return n
 }
 
-func bounded(t *testing.T) context.Context {
+func bounded(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
@@ -87,7 +87,7 @@ func bounded(t *testing.T) context.Context {
 }
 
 // newPod pins an empty network namespace and returns its path.
-func newPod(t *testing.T) string {
+func newPod(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "net")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -110,7 +110,7 @@ func newPod(t *testing.T) string {
 }
 
 // in runs f in the namespace at path.
-func in[T any](t *testing.T, path string, f func() (T, error)) T {
+func in[T any](t testing.TB, path string, f func() (T, error)) T {
 	t.Helper()
 	ns, err := netns.GetFromPath(path)
 	if err != nil {
@@ -141,13 +141,13 @@ func echoPeer(l net.Listener) {
 }
 
 // serveIn answers on port 80 of a pod until the test ends.
-func serveIn(t *testing.T, path string) {
+func serveIn(t testing.TB, path string) {
 	t.Helper()
 	t.Cleanup(in(t, path, serveBriefly))
 }
 
 // seenFrom dials an address from the namespace at path and returns as whom the other side sees the caller.
-func seenFrom(t *testing.T, path string, addr netip.Addr) string {
+func seenFrom(t testing.TB, path string, addr netip.Addr) string {
 	t.Helper()
 	return in(t, path, func() (string, error) { return dial(addr) })
 }
@@ -162,7 +162,7 @@ func dial(addr netip.Addr) (string, error) {
 	return string(raw), err
 }
 
-func linkNames(t *testing.T) []string {
+func linkNames(t testing.TB) []string {
 	t.Helper()
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -175,7 +175,7 @@ func linkNames(t *testing.T) []string {
 	return names
 }
 
-func attach(t *testing.T, n *Network, uid, path string) netip.Addr {
+func attach(t testing.TB, n *Network, uid, path string) netip.Addr {
 	t.Helper()
 	addrs, err := n.Attach(bounded(t), uid, path)
 	if err != nil {
