@@ -23,6 +23,7 @@ func (s *Server) Bootstrap(ctx context.Context) error {
 	}{
 		{"system namespaces", s.ensureNamespaces},
 		{"RBAC policy", s.ensurePolicy},
+		{"aggregated cluster roles", s.aggregateRoles},
 		{"priority classes", s.ensurePriorityClasses},
 		{"service kubernetes", s.ensureKubernetesService},
 		{"authentication configuration", s.ensureAuthenticationConfig},

@@ -21,7 +21,7 @@ var isLongRunning = filters.BasicLongRunningRequestCheck(
 // networkChain wraps the API in what every request over the network passes, the outermost last: upstream's filters in upstream's order. Left
 // out are those that would do nothing here: tracing and latency recording without a receiver, audit without a backend, CORS and HSTS
 // without a configuration.
-func networkChain(api http.Handler, c *genericapiserver.Config) http.Handler {
+func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http.Handler {
 	h := genericfilters.WithAuthorization(api, c.Authorization.Authorizer, c.Serializer)
 	h = filters.WithMaxInFlightLimit(h, maxReadsInFlight, maxWritesInFlight, isLongRunning)
 	h = impersonation.WithConstrainedImpersonation(h, c.Authorization.Authorizer, c.Serializer)
@@ -33,7 +33,7 @@ func networkChain(api http.Handler, c *genericapiserver.Config) http.Handler {
 	h = genericfilters.WithCacheControl(h)
 	h = genericfilters.WithRequestInfo(h, c.RequestInfoResolver)
 	h = genericfilters.WithRequestReceivedTimestamp(h)
-	h = filters.WithPanicRecovery(h, c.RequestInfoResolver)
+	h = s.recovering(h)
 	return genericfilters.WithAuditInit(h)
 }
 
@@ -44,6 +44,6 @@ func (s *Server) inProcessChain(api http.Handler, resolver request.RequestInfoRe
 	h = genericfilters.WithWarningRecorder(h)
 	h = genericfilters.WithRequestInfo(h, resolver)
 	h = genericfilters.WithRequestReceivedTimestamp(h)
-	h = filters.WithPanicRecovery(h, resolver)
+	h = s.recovering(h)
 	return genericfilters.WithAuditInit(h)
 }

@@ -28,6 +28,8 @@ const (
 	dialTimeout, keepAlivePeriod, idleTimeout, idleConnections = 10 * time.Second, 30 * time.Second, 90 * time.Second, 16
 	// deleteCollectionWorkers is how many objects of one deletecollection are deleted at once.
 	deleteCollectionWorkers = 4
+	// aggregationRetryPause is how long a failed pass over the aggregated ClusterRoles waits for the next.
+	aggregationRetryPause = time.Second
 	// closeTimeout bounds how long Close waits for what it stopped.
 	closeTimeout = 5 * time.Second
 	// defaultServiceCIDR is where ClusterIPs come from unless configured.

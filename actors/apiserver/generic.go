@@ -39,7 +39,7 @@ func (s *Server) genericConfig() (*genericapiserver.Config, error) {
 	c.Authorization.Authorizer = s.authorizer
 	c.RuleResolver = s.rules
 	c.RequestInfoResolver = genericapiserver.NewRequestInfoResolver(c)
-	c.BuildHandlerChainFunc = networkChain
+	c.BuildHandlerChainFunc = s.networkChain
 	c.HealthzChecks, c.LivezChecks, c.ReadyzChecks = nil, nil, nil
 	setOpenAPI(c)
 	objects, err := dynamic.NewForConfig(s.dynamicConfig())

@@ -82,6 +82,23 @@ func (s *Server) waitAssembled(ctx context.Context) error {
 	}
 }
 
+// errAborted is returned when the handler cut the connection instead of ending its answer.
+var errAborted = errors.New("the API server aborted the request")
+
+// aborted calls f and reports whether it ended by http.ErrAbortHandler.
+func aborted(f func()) (yes bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			if v != http.ErrAbortHandler {
+				panic(v)
+			}
+			yes = true
+		}
+	}()
+	f()
+	return false
+}
+
 // errClosed is returned when the server is closed.
 var errClosed = errors.New("the API server is closed")
 
@@ -117,7 +134,9 @@ func (t *inProcess) whole(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), requestTimeout)
 	defer cancel()
 	w := &recorder{header: http.Header{}}
-	t.server.inProcessHandler.ServeHTTP(w, req.WithContext(ctx))
+	if aborted(func() { t.server.inProcessHandler.ServeHTTP(w, req.WithContext(ctx)) }) {
+		return nil, errAborted
+	}
 	return &http.Response{
 		Status:        http.StatusText(w.status()),
 		StatusCode:    w.status(),

@@ -61,13 +61,15 @@ type Server struct {
 	crds             *apiextensionsapiserver.CustomResourceDefinitions
 	inProcessHandler http.Handler
 	assembled        chan struct{} // closed when inProcessHandler is set
-	streams          sync.WaitGroup
+	aggregating      sync.Once
+	running          sync.WaitGroup
 }
 
 // New assembles a server over the store and starts what admission and authorization need to know. It returns before that knowledge is
 // complete; a write that needs it waits. Call Bootstrap next, and Close in the end. New fails with the reason when a setting cannot be used;
 // nothing is left running then.
 func New(ctx context.Context, config Config) (*Server, error) {
+	guardLibraries()
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
@@ -142,6 +144,9 @@ func (s *Server) assembleServers() error {
 	}
 	s.installHandlers()
 	s.installOpenAPI(config)
+	if err := s.listCustomGroups(); err != nil {
+		return err
+	}
 	s.inProcessHandler = s.inProcessChain(s.api.Handler.Director, config.RequestInfoResolver)
 	return nil
 }
@@ -196,7 +201,7 @@ func (s *Server) Handler() http.Handler { return s.api.Handler }
 // Close ends every request in process, the informers and the storages, and waits for them. The listener has to be stopped before.
 func (s *Server) Close() {
 	s.cancel()
-	s.streams.Wait()
+	s.running.Wait()
 	s.informers.Shutdown()
 	s.crds.Informers.Shutdown()
 	s.api.Destroy()

@@ -17,7 +17,7 @@ func (t *inProcess) stream(req *http.Request) (*http.Response, error) {
 	p := newPipe(cancel)
 	stopWithServer := context.AfterFunc(t.server.ctx, cancel)
 	context.AfterFunc(ctx, p.abort)
-	t.server.streams.Go(func() {
+	t.server.spawn(req.URL.Path, func() {
 		defer stopWithServer()
 		defer cancel()
 		defer p.finish()

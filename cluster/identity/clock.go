@@ -1,6 +1,10 @@
 package identity
 
-import "time"
+import (
+	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
+)
 
 // systemNow is the clock of the machine.
-func systemNow() time.Time { return time.Now() }
+func systemNow() time.Time { return supervision.RealClock().Now() }
