@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// Reasons for refusing a call.
+const (
+	reasonAdmission = "writes must pass admission: use the Kubernetes API"
+	reasonUnserved  = "not served by this store"
+	reasonCert      = "the client certificate does not give the right to read the store"
+)
+
+// verdict is what happens to a call.
+type verdict int
+
+const (
+	unserved verdict = iota // answers Unimplemented
+	allowed                 // goes to the member
+	write                   // answers PermissionDenied: it would go round admission
+)
+
+// calls decides by method; what is not named is unserved.
+var calls = map[string]verdict{
+	"/etcdserverpb.KV/Range":               allowed,
+	"/etcdserverpb.KV/RangeStream":         allowed,
+	"/etcdserverpb.KV/Put":                 write,
+	"/etcdserverpb.KV/DeleteRange":         write,
+	"/etcdserverpb.KV/Txn":                 write,
+	"/etcdserverpb.KV/Compact":             write,
+	"/etcdserverpb.Watch/Watch":            allowed,
+	"/etcdserverpb.Lease/LeaseGrant":       write,
+	"/etcdserverpb.Lease/LeaseRevoke":      write,
+	"/etcdserverpb.Lease/LeaseKeepAlive":   write,
+	"/etcdserverpb.Cluster/MemberList":     allowed,
+	"/etcdserverpb.Maintenance/Status":     allowed,
+	"/etcdserverpb.Maintenance/Alarm":      allowed,
+	"/etcdserverpb.Maintenance/Defragment": allowed,
+	"/etcdserverpb.Maintenance/Snapshot":   allowed,
+	"/etcdserverpb.Maintenance/MoveLeader": write,
+	"/etcdserverpb.Maintenance/Downgrade":  write,
+	"/grpc.health.v1.Health/Check":         allowed,
+	"/grpc.health.v1.Health/Watch":         allowed,
+	"/etcdserverpb.Cluster/MemberAdd":      write,
+	"/etcdserverpb.Cluster/MemberRemove":   write,
+	"/etcdserverpb.Cluster/MemberUpdate":   write,
+	"/etcdserverpb.Cluster/MemberPromote":  write,
+	"/etcdserverpb.Auth/AuthEnable":        write,
+	"/etcdserverpb.Auth/AuthDisable":       write,
+}
+
+// gate lets calls through or answers them itself.
+type gate struct {
+	authorize func(*x509.Certificate) bool
+}
+
+func (g gate) check(ctx context.Context, method string) error {
+	cert := peerCertificate(ctx)
+	if cert == nil || !g.authorize(cert) {
+		return status.Error(codes.PermissionDenied, reasonCert)
+	}
+	switch calls[method] {
+	case allowed:
+		return nil
+	case write:
+		return status.Error(codes.PermissionDenied, reasonAdmission)
+	}
+	return status.Error(codes.Unimplemented, reasonUnserved)
+}
+
+func peerCertificate(ctx context.Context) *x509.Certificate {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 {
+		return nil
+	}
+	return info.State.VerifiedChains[0][0]
+}
+
+func (g gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := g.check(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
+	switch r := req.(type) {
+	case *pb.DefragmentRequest:
+		// Done when it is worth its standstill, not when a client says so.
+		return &pb.DefragmentResponse{}, nil
+	case *pb.AlarmRequest:
+		if r.Action != pb.AlarmRequest_GET {
+			return nil, status.Error(codes.PermissionDenied, reasonUnserved)
+		}
+	}
+	return next(ctx, req)
+}
+
+func (g gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := g.check(ss.Context(), info.FullMethod); err != nil {
+		return err
+	}
+	return next(srv, ss)
+}
+
+// ServeReadOnly serves the member's own protocol on l to clients whose verified certificate is authorized, until ctx ends.
+// It closes l. The configuration must verify client certificates.
+func ServeReadOnly(ctx context.Context, m *Member, l net.Listener, tlsConfig *tls.Config, authorize func(*x509.Certificate) bool) error {
+	cfg := tlsConfig.Clone()
+	cfg.ClientAuth = tls.RequireAndVerifyClientCert
+	cfg.NextProtos = []string{"h2"}
+	g := gate{authorize}
+	server := v3rpc.Server(m.server, nil, g.unary,
+		grpc.Creds(credentials.NewTLS(cfg)), grpc.ChainStreamInterceptor(g.stream))
+	done := make(chan error, 1)
+	m.group.Go("etcd listener", func(context.Context) error { return server.Serve(l) }, func(err error) { done <- err })
+	select {
+	case <-ctx.Done():
+		server.Stop()
+		<-done
+		return nil
+	case <-m.Failed():
+		server.Stop()
+		<-done
+		return ErrClosed
+	case err := <-done:
+		if errors.Is(err, grpc.ErrServerStopped) {
+			return nil
+		}
+		return err
+	}
+}
