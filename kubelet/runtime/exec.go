@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nodeactor/nodeactor/kubelet/runtime/wire"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // Exec implements Runtime.
@@ -74,7 +75,7 @@ type execSession struct {
 	output []*outputCopy
 	master *os.File
 	socket *os.File // on which the terminal's master comes
-	group  *group
+	group  *supervision.Group
 }
 
 func newExecSession(e *Engine, spec *ExecSpec) *execSession {
@@ -244,11 +245,11 @@ func (s *execSession) copy(ctx context.Context) {
 
 // copyInput ends with the reader or when the process has closed its end. A terminal has no end of input to pass on.
 func (s *execSession) copyInput() error {
-	_, err := io.Copy(s.input, s.spec.Stdin)
+	_, _ = io.Copy(s.input, s.spec.Stdin) // a process need not read all
 	if s.master == nil {
 		s.input.Close()
 	}
-	return err
+	return nil
 }
 
 func (s *execSession) copySize(ctx context.Context) error {

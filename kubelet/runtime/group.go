@@ -1,17 +1,15 @@
 package runtime
 
-import "context"
+import (
+	"context"
 
-// TEMPORARY until supervision.Group is there.
-type group struct {
-	ctx    context.Context
-	cancel context.CancelFunc
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+// newGroup runs the goroutines that copy one call's streams. A panic in them, say of the caller's writer, is logged and
+// ends that call's copying, nothing else.
+func (e *Engine) newGroup(ctx context.Context, name string) *supervision.Group {
+	return supervision.NewGroup(ctx, "runtime/"+name, func(f supervision.Fault) {
+		e.cfg.Log.Error("stream copy panicked", "where", f.Message, "error", f.Err)
+	})
 }
-
-func (e *Engine) newGroup(ctx context.Context, name string) *group {
-	ctx, cancel := context.WithCancel(ctx)
-	return &group{ctx, cancel}
-}
-
-func (g *group) Go(name string, run func(context.Context) error) { go func() { _ = run(g.ctx) }() }
-func (g *group) Cancel()                                         { g.cancel() }

@@ -60,12 +60,14 @@ func (c *call) start(r *wire.StartRequest) error {
 	if err != nil {
 		return err
 	}
+	// From here on this is a shim, not a helper that the next daemon would end.
+	if err := unix.Close(wire.FDAlive); err != nil {
+		return err
+	}
 	if err := writeStarted(r.Layout.Started(r.Spec.ID), pid); err != nil {
 		return err
 	}
-	if err := c.answer(wire.Reply{PID: pid}); err != nil {
-		return fmt.Errorf("cannot report the start, the daemon is gone: %w", err)
-	}
+	_ = c.answer(wire.Reply{PID: pid}) // a daemon that is gone adopts the container at its next start
 	return becomeShim(r, io, lock, pid, cgroup)
 }
 
@@ -185,7 +187,6 @@ func becomeShim(r *wire.StartRequest, io *stdio, lock *os.File, pid int, dirs *c
 	if r.PausePID != 0 || r.Sandbox.HostPID {
 		flags += "k"
 	}
-	unix.CloseOnExec(wire.FDAlive)
 	keep := func(f *os.File) string {
 		if f == nil {
 			return "-1"
@@ -211,8 +212,8 @@ func becomeShim(r *wire.StartRequest, io *stdio, lock *os.File, pid int, dirs *c
 type cgroupDirs struct{ oomFile, procs string }
 
 func cgroupDirsOf(paths map[string]string) *cgroupDirs {
-	if unified, ok := paths[""]; ok {
-		return &cgroupDirs{oomFile: filepath.Join(unified, "memory.events"), procs: unified}
+	if memory, ok := paths["memory"]; ok { // version 1, whether or not the unified hierarchy is mounted beside it
+		return &cgroupDirs{oomFile: filepath.Join(memory, "memory.oom_control"), procs: paths["devices"]}
 	}
-	return &cgroupDirs{oomFile: filepath.Join(paths["memory"], "memory.oom_control"), procs: paths["devices"]}
+	return &cgroupDirs{oomFile: filepath.Join(paths[""], "memory.events"), procs: paths[""]}
 }

@@ -20,7 +20,7 @@ __attribute__((constructor(101))) static void dispatch(int argc, char **argv) {
 	if (strcmp(argv[0], "nodeactor-wait") == 0) {
 		_exit(wait_main(argc, argv));
 	}
-	if (strcmp(argv[0], "nodeactor-pause") == 0) {
+	if (strcmp(argv[0], "/nodeactor-pause") == 0) {
 		_exit(pause_main());
 	}
 }

@@ -15,6 +15,7 @@ const (
 	NameShim = "nodeactor-shim"
 	// NameWait waits for one exec'd process: arguments are its pid and the descriptor for the result.
 	NameWait = "nodeactor-wait"
-	// NamePause is pid 1 of a shared process namespace; it reaps and does nothing else.
-	NamePause = "nodeactor-pause"
+	// NamePause is pid 1 of a shared process namespace; it reaps and does nothing else. It is a path: this is
+	// where its container has the binary.
+	NamePause = "/nodeactor-pause"
 )
