@@ -61,7 +61,7 @@ type Feed struct {
 // when it ends.
 func (f *Feed) Next(ctx context.Context) ([]Change, error) {
 	for {
-		if changes, err := f.take(); changes != nil || err != nil {
+		if changes, err := f.Take(); changes != nil || err != nil {
 			return changes, err
 		}
 		select {
@@ -72,7 +72,11 @@ func (f *Feed) Next(ctx context.Context) ([]Change, error) {
 	}
 }
 
-func (f *Feed) take() ([]Change, error) {
+// Ready has a token when Take may have something.
+func (f *Feed) Ready() <-chan struct{} { return f.ready }
+
+// Take is Next without the wait: no changes and no error when there is nothing now.
+func (f *Feed) Take() ([]Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lost {

@@ -10,11 +10,14 @@ import (
 
 // Waits of the cache's loop and of its readers.
 const (
-	// retryFirst and retryLast bound the wait before a lost stream is opened again; a delivered change resets it.
+	// retryFirst and retryLast bound the wait before a lost stream is opened again; a delivered change resets it. The last is
+	// shorter than the beat a supervisor expects.
 	retryFirst = 100 * time.Millisecond
-	retryLast  = 30 * time.Second
+	retryLast  = 10 * time.Second
 	// beatEvery is the longest silence of a healthy loop.
 	beatEvery = 10 * time.Second
+	// firstList bounds the time until the indexes hold what the store held at the start.
+	firstList = 20 * time.Second
 )
 
 // Clock is the time source of the loop.
@@ -34,6 +37,7 @@ func (c *Cache) Run(ctx context.Context, clock Clock, beat func()) error {
 		if delivered {
 			wait = retryFirst
 		}
+		beat()
 		if clock.Sleep(ctx, wait) != nil {
 			break
 		}

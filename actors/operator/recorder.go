@@ -15,6 +15,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // Limits of event recording.
@@ -35,7 +37,7 @@ type Recorder struct {
 	correlator *record.EventCorrelator
 }
 
-// NewRecorder makes a recorder. Run writes what it gathers.
+// NewRecorder makes a recorder. Start writes what it gathers.
 func NewRecorder(client corev1client.EventsGetter, clock Clock, log *slog.Logger) *Recorder {
 	return &Recorder{
 		client: client, clock: clock, log: log,
@@ -49,13 +51,30 @@ type passiveClock struct{ Clock }
 
 func (c passiveClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// For gives the recorder in the name of one component.
+// For gives the recorder in the name of one component. A nil Recorder gives one that drops everything.
 func (r *Recorder) For(component string) record.EventRecorder {
 	return componentRecorder{recorder: r, component: component}
 }
 
-// Run writes gathered events until the context ends.
-func (r *Recorder) Run(ctx context.Context) error {
+// Start writes gathered events in a guarded goroutine of its own until the context ends. A panic costs the event it met.
+func (r *Recorder) Start(ctx context.Context) *supervision.Group {
+	group := supervision.NewGroup(ctx, "events", nil)
+	group.Go("recorder", func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			guarded := supervision.NewGroup(ctx, "events", r.panicked)
+			guarded.Go("writer", r.run)
+			_ = guarded.Wait()
+		}
+		return ctx.Err()
+	})
+	return group
+}
+
+func (r *Recorder) panicked(fault supervision.Fault) {
+	r.log.Error("recording an event panicked", "fault", fault.Error(), "stack", string(fault.Stack))
+}
+
+func (r *Recorder) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():

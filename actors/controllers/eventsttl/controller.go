@@ -15,6 +15,8 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
 
 // Limits of retention.
@@ -27,46 +29,63 @@ const (
 	batch = 1024
 	// parallel is how many are deleted at a time.
 	parallel = 4
-	// pause is how long until the next pass when one did not suffice.
-	pause = time.Second
+	// every is how often is looked, pause how long until the next pass when one did not suffice.
+	every, pause = 30 * time.Second, time.Second
+	// deadline bounds a pass.
+	deadline = time.Minute
 )
-
-// all is the one key of this controller.
-var all = operator.Key{Name: "retention"}
 
 var kind = cache.KindOf[*corev1.Event]()
 
-// New makes the controller. It looks on the operator's fallback, no Event wakes it.
-func New(c *cache.Cache, client kubernetes.Interface, clock operator.Clock) operator.Controller {
-	return operator.Controller{
-		Name:       "events-ttl",
-		Initial:    func(*cache.Cache) []operator.Key { return []operator.Key{all} },
-		Reads:      []operator.Read{operator.Silent(kind)},
-		Reconciler: &reconciler{cache: c, client: client, clock: clock},
-	}
+// Spec is the supervised child.
+func Spec(c *cache.Cache, client kubernetes.Interface) supervision.Spec {
+	spec := catalog.Row("events-ttl")
+	spec.Start = func() supervision.Handler { return &retainer{cache: c, client: client} }
+	return spec
 }
 
-// reconciler runs passes over all Events.
-type reconciler struct {
+// look starts a pass.
+type look struct{}
+
+// retainer is the actor: a pass, then a rest.
+type retainer struct {
 	cache  *cache.Cache
 	client kubernetes.Interface
-	clock  operator.Clock
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, _ operator.Key) (operator.Action, error) {
-	expired := r.expired(r.events(), r.clock.Now())
-	more := len(expired) > batch
-	expired = expired[:min(batch, len(expired))]
-	err := operator.Parallel(ctx, parallel, len(expired), func(ctx context.Context, i int) error { return r.remove(ctx, expired[i]) })
-	if more {
-		return operator.Requeue(pause), err
+// Receive implements supervision.Handler.
+func (r *retainer) Receive(ctx supervision.Context, msg any) error {
+	switch msg := msg.(type) {
+	case supervision.Started:
+		ctx.After(every, look{})
+	case look:
+		now := ctx.Clock().Now()
+		ctx.Go(supervision.Job{Name: "pass", Deadline: deadline, Run: func(ctx context.Context, _ func()) (any, error) {
+			return r.pass(ctx, now)
+		}})
+	case supervision.JobDone:
+		if msg.Err != nil {
+			ctx.Log().Warn("old events were not removed and are tried again", "cause", msg.Err)
+		}
+		if more, _ := msg.Value.(bool); more && msg.Err == nil {
+			ctx.After(pause, look{})
+			return nil
+		}
+		ctx.After(every, look{})
 	}
-	return operator.None(), err
+	return nil
+}
+
+// pass removes a batch; more tells whether one more is due.
+func (r *retainer) pass(ctx context.Context, now time.Time) (more bool, err error) {
+	expired := r.expired(r.events(), now)
+	more = len(expired) > batch
+	expired = expired[:min(batch, len(expired))]
+	return more, operator.Parallel(ctx, parallel, len(expired), func(ctx context.Context, i int) error { return r.remove(ctx, expired[i]) })
 }
 
 // events lists the metadata of all Events, oldest first.
-func (r *reconciler) events() []*cache.Meta {
+func (r *retainer) events() []*cache.Meta {
 	var events []*cache.Meta
 	r.cache.Metas(func(m *cache.Meta) bool {
 		if kind.Holds(m.Key) {
@@ -81,7 +100,7 @@ func (r *reconciler) events() []*cache.Meta {
 }
 
 // expired picks what is to go: the surplus, and of the rest what was made and last counted too long ago.
-func (r *reconciler) expired(oldestFirst []*cache.Meta, now time.Time) []*cache.Meta {
+func (r *retainer) expired(oldestFirst []*cache.Meta, now time.Time) []*cache.Meta {
 	limit := now.Add(-retention)
 	surplus := max(0, len(oldestFirst)-most)
 	expired := slices.Clone(oldestFirst[:surplus])
@@ -97,7 +116,7 @@ func (r *reconciler) expired(oldestFirst []*cache.Meta, now time.Time) []*cache.
 }
 
 // lastSeen is the newest time an Event carries; one that cannot be read counts by its creation.
-func (r *reconciler) lastSeen(m *cache.Meta) time.Time {
+func (r *retainer) lastSeen(m *cache.Meta) time.Time {
 	newest := time.Unix(m.Created, 0)
 	event, ok := cache.Get[*corev1.Event](r.cache, m.Namespace, m.Name)
 	if !ok {
@@ -116,7 +135,7 @@ func (r *reconciler) lastSeen(m *cache.Meta) time.Time {
 }
 
 // remove deletes an Event unless it was counted up meanwhile.
-func (r *reconciler) remove(ctx context.Context, m *cache.Meta) error {
+func (r *retainer) remove(ctx context.Context, m *cache.Meta) error {
 	revision := fmt.Sprint(m.Revision)
 	err := r.client.CoreV1().Events(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{ResourceVersion: &revision},

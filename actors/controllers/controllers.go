@@ -1,0 +1,60 @@
+package controllers
+
+import (
+	"log/slog"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/nodeactor/nodeactor/actors/cache"
+	"github.com/nodeactor/nodeactor/actors/controllers/deployment"
+	"github.com/nodeactor/nodeactor/actors/controllers/endpoints"
+	"github.com/nodeactor/nodeactor/actors/controllers/endpointslice"
+	"github.com/nodeactor/nodeactor/actors/controllers/eventsttl"
+	"github.com/nodeactor/nodeactor/actors/controllers/gc"
+	"github.com/nodeactor/nodeactor/actors/controllers/namespace"
+	"github.com/nodeactor/nodeactor/actors/controllers/replicaset"
+	"github.com/nodeactor/nodeactor/actors/controllers/rootca"
+	"github.com/nodeactor/nodeactor/actors/controllers/serviceaccount"
+	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+// Deps is what the controllers need. Events and Metrics may be nil: then nothing is recorded or counted.
+type Deps struct {
+	// Cache must be running, as an elder sibling of the controllers.
+	Cache *cache.Cache
+	// Client and Metadata talk to the API. Their rate limits should be off: flow control is the API's.
+	Client   kubernetes.Interface
+	Metadata metadata.Interface
+	Clock    supervision.Clock
+	Log      *slog.Logger
+	Events   *operator.Recorder
+	Metrics  *operator.Metrics
+	// RootCA gives the PEM bundle that pods verify the API with.
+	RootCA func() []byte
+}
+
+// All lists the controllers, in the order of the tree.
+func All(d Deps) []operator.Controller {
+	return []operator.Controller{
+		deployment.New(d.Cache, d.Client, d.Clock, d.Events.For(deployment.Component)),
+		replicaset.New(d.Cache, d.Client, d.Clock, d.Events.For(replicaset.Component)),
+		namespace.New(d.Cache, d.Client, d.Metadata),
+		serviceaccount.New(d.Cache, d.Client),
+		rootca.New(d.Cache, d.Client, d.RootCA),
+		gc.New(d.Cache, d.Metadata, d.Client.Discovery()),
+		endpoints.New(d.Cache, d.Client, d.Events.For(endpoints.Component)),
+		endpointslice.New(d.Cache, d.Client, d.Events.For(endpointslice.Component)),
+	}
+}
+
+// Specs lists the children of the `controllers` supervisor: a subtree for each controller, and the retention of Events.
+func Specs(d Deps) []supervision.Spec {
+	var specs []supervision.Spec
+	shared := operator.Deps{Cache: d.Cache, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics}
+	for _, c := range All(d) {
+		specs = append(specs, operator.Spec(c, shared))
+	}
+	return append(specs, eventsttl.Spec(d.Cache, d.Client))
+}

@@ -1,0 +1,156 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+// Waits of a manifest's actor.
+const (
+	// passDeadline bounds one pass; a pass that does not end then is a hang of its actor.
+	passDeadline = 60 * time.Second
+	// syncDeadline bounds the wait for the cache to show what was written before the pass.
+	syncDeadline = 10 * time.Second
+)
+
+// passJob names the job of a pass.
+const passJob = "pass"
+
+// wake tells a manifest's actor that something it reads changed at a revision. number counts the wakes of this manifest.
+type wake struct {
+	revision int64
+	number   uint64
+}
+
+// tick tells a manifest's actor that a pass may be due.
+type tick struct{}
+
+// passResult is what one pass comes to.
+type passResult struct {
+	action Action
+	err    error
+	// gone is set when the manifest does not exist.
+	gone bool
+}
+
+// manifest is the actor of one manifest.
+type manifest struct {
+	controller *Controller
+	deps       Deps
+	key        Key
+	board      *board
+
+	gate *gate
+	// number is that of the last wake.
+	number uint64
+	// seen is the revision the running or last pass saw; a wake of an older change is no news.
+	seen atomic.Int64
+	// disarm cancels the armed tick; armed is when it fires.
+	disarm func()
+	armed  time.Time
+}
+
+// Receive implements supervision.Handler.
+func (m *manifest) Receive(ctx supervision.Context, msg any) error {
+	switch msg := msg.(type) {
+	case supervision.Started:
+		m.gate = newGate(DefaultTimings, spreadOf(m.key), m.deps.Clock.Now())
+	case wake:
+		m.number = msg.number
+		if msg.revision <= m.seen.Load() {
+			return nil
+		}
+		m.gate.wake(m.deps.Clock.Now())
+	case tick:
+		m.armed = time.Time{}
+	case supervision.JobDone:
+		m.finish(msg)
+	default:
+		return nil
+	}
+	m.turn(ctx)
+	return nil
+}
+
+// turn starts the pass that is due or arms a tick for the one that will be.
+func (m *manifest) turn(ctx supervision.Context) {
+	now := m.deps.Clock.Now()
+	if m.gate.begin(now) {
+		ctx.Go(supervision.Job{Name: passJob, Deadline: passDeadline, Run: func(ctx context.Context, _ func()) (any, error) {
+			return m.pass(ctx), nil
+		}})
+		return
+	}
+	if m.gate.running || m.armed.Equal(m.gate.due) {
+		return
+	}
+	if m.disarm != nil {
+		m.disarm()
+	}
+	m.armed = m.gate.due
+	m.disarm = ctx.After(m.gate.due.Sub(now), tick{})
+}
+
+// pass runs one pass on a state that holds everything written before it.
+func (m *manifest) pass(ctx context.Context) passResult {
+	synced, cancel := context.WithTimeout(ctx, syncDeadline)
+	defer cancel()
+	if err := m.deps.Cache.Sync(synced); err != nil {
+		return passResult{err: err}
+	}
+	m.seen.Store(m.deps.Cache.Applied())
+	if !m.controller.live(m.deps.Cache, m.key) {
+		return passResult{gone: true}
+	}
+	action, err := m.controller.Reconciler.Reconcile(ctx, m.key)
+	return passResult{action: action, err: err}
+}
+
+// finish notes the end of a pass. An actor that is not needed any more asks the board to end it.
+func (m *manifest) finish(done supervision.JobDone) {
+	result, ok := done.Value.(passResult)
+	if !ok {
+		result.err = errors.Join(errNoResult, done.Err)
+	}
+	how := outcomeOf(result.err)
+	now := m.deps.Clock.Now()
+	woken := m.gate.pending
+	m.gate.end(now, how, result.action.After)
+	m.deps.Metrics.count(m.controller.Name, how, result.action, now)
+	if how == failed {
+		m.deps.Log.Warn("a pass failed and is retried", "controller", m.controller.Name, "manifest", m.key.String(),
+			"failures", m.gate.failures, "cause", result.err)
+	}
+	if how == succeeded && (result.gone || result.action.Done) && !woken {
+		m.board.retire(m.key, m.number)
+	}
+}
+
+// errNoResult is returned when a pass ended without a result, which its deadline or its stop does.
+var errNoResult = errors.New("the pass did not come to an end")
+
+// outcomeOf tells races with other writers from failures.
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return succeeded
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err):
+		return conflicted
+	}
+	return failed
+}
+
+// spreadOf gives each manifest its place between 0 and 1, so that fallbacks do not meet.
+func spreadOf(key Key) float64 {
+	h := fnv.New32a()
+	fmt.Fprint(h, key)
+	return float64(h.Sum32()%1000) / 1000
+}
