@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -81,6 +82,9 @@ type Env struct {
 	Events *record.EventCorrelator
 	// Puller serves PullRequests, Owner is told Gone.
 	Puller, Owner func() supervision.Ref
+
+	// eventSeq keeps the names of Events of one moment apart.
+	eventSeq atomic.Int64
 }
 
 const (

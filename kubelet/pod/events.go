@@ -76,7 +76,7 @@ func (e *Env) Event(about v1.ObjectReference, namespace, eventType, reason, mess
 	}
 	t := metav1.NewTime(at.Truncate(time.Second))
 	return &v1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", about.Name, at.UnixNano())},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", about.Name, at.UnixNano()+e.eventSeq.Add(1))},
 		InvolvedObject: about, Type: eventType, Reason: reason, Message: message, FirstTimestamp: t, LastTimestamp: t, Count: 1,
 		Source: v1.EventSource{Component: "kubelet", Host: e.NodeName}, ReportingController: "kubelet", ReportingInstance: e.NodeName,
 	}
