@@ -58,7 +58,7 @@ func (d *Demand) refuseNode(n *node) string {
 	switch {
 	case !n.ready && !d.toleratesUnready:
 		return reasonNotReady
-	case n.object.Spec.Unschedulable && !d.toleratesU:
+	case n.unschedulable && !d.toleratesU:
 		return reasonUnschedulable
 	case d.pod.Spec.NodeName != "" && d.pod.Spec.NodeName != n.name:
 		return reasonName

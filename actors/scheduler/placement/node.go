@@ -11,15 +11,15 @@ import (
 // node is one node of the ledger. object is nil while only pods bound to it have been seen; such a node takes no new pods, but what is
 // on it is known when it appears.
 type node struct {
-	name        string
-	seed        uint64 // of the tie-break
-	object      *v1.Node
-	ready       bool
-	hard, soft  []v1.Taint
-	allocatable Amounts
+	// What every search reads comes first, so that it shares few cache lines.
+	ready, unschedulable    bool
+	seed                    uint64 // of the tie-break
+	allocatable, used       Amounts
+	scoredCPU, scoredMemory int64
+	hard, soft              []v1.Taint
+	name                    string
 
-	used                      Amounts
-	scoredCPU, scoredMemory   int64
+	object                    *v1.Node
 	occupants                 map[types.UID]*occupant
 	owners                    map[types.UID]int
 	withPorts, withRepulsions int
@@ -96,6 +96,7 @@ func (n *node) count(o *occupant, by int) {
 func (n *node) set(object *v1.Node) (helpful bool) {
 	before := n.object
 	n.object = object
+	n.unschedulable = object.Spec.Unschedulable
 	allocatable := object.Status.Allocatable
 	if len(allocatable) == 0 {
 		allocatable = object.Status.Capacity

@@ -2,18 +2,28 @@ package placement
 
 import "slices"
 
-// How many nodes are looked at: as upstream, all in a small cluster, and in a large one enough for a good choice.
+// How many fitting nodes are compared. All in a small cluster. In a large one a pod with preferences sees as many as upstream would show
+// it; one without is told apart from others by load alone, for which a smaller sample is as good.
 const (
 	minSample        = 100
 	minSamplePercent = 5
 	maxSamplePercent = 50
 	nodesPerPercent  = 125
+	plainPercent     = 2
 )
 
 // sampleSize is the number of fitting nodes after which the search ends.
-func sampleSize(nodes int) int {
-	percent := max(maxSamplePercent-nodes/nodesPerPercent, minSamplePercent)
+func sampleSize(nodes int, picky bool) int {
+	percent := plainPercent
+	if picky {
+		percent = max(maxSamplePercent-nodes/nodesPerPercent, minSamplePercent)
+	}
 	return min(max(nodes*percent/100, minSample), nodes)
+}
+
+// picky tells whether the pod likes some nodes that fit better than others.
+func (d *Demand) picky() bool {
+	return d.preferred != nil || len(d.preferAttract)+len(d.preferRepel)+len(d.softSpread) > 0
 }
 
 // Decision is the answer to one demand: a node, or the reason for which there is none.
@@ -45,7 +55,7 @@ func (c *Cluster) search(q *question, order []*node) ([]candidate, map[string]in
 	if q.pinned != nil {
 		return c.searchPinned(q, soft, order)
 	}
-	want := sampleSize(len(order))
+	want := sampleSize(len(order), q.picky())
 	fitting, refused := c.fitting[:0], map[string]int{}
 	visited := 0
 	for ; visited < len(order) && len(fitting) < want; visited++ {

@@ -26,7 +26,7 @@ func (c *Cluster) Preempt(d *Demand, guarded func(*v1.Pod) bool) (eviction Evict
 	var best *toll
 	found := 0
 	for _, n := range c.visiting() {
-		if found == sampleSize(len(c.order)) {
+		if found == sampleSize(len(c.order), true) {
 			break
 		}
 		t := c.tollOf(d, n, guarded)

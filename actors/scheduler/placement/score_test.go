@@ -117,9 +117,9 @@ func TestZonesTakeTurns(t *testing.T) {
 }
 
 func TestSampleSize(t *testing.T) {
-	for nodes, want := range map[int]int{0: 0, 1: 1, 99: 99, 100: 100, 1000: 420, 5000: 500, 10000: 500} {
-		if got := sampleSize(nodes); got != want {
-			t.Errorf("of %d nodes %d are looked at, want %d", nodes, got, want)
+	for nodes, want := range map[int][2]int{0: {0, 0}, 1: {1, 1}, 99: {99, 99}, 100: {100, 100}, 1000: {420, 100}, 5000: {500, 100}, 10000: {500, 200}} {
+		if picky, plain := sampleSize(nodes, true), sampleSize(nodes, false); picky != want[0] || plain != want[1] {
+			t.Errorf("of %d nodes %d are compared for a pod with preferences and %d for one without, want %v", nodes, picky, plain, want)
 		}
 	}
 }

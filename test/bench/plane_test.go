@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/nodeactor/nodeactor/actors/apiserver"
+	"github.com/nodeactor/nodeactor/actors/cache"
+	"github.com/nodeactor/nodeactor/actors/scheduler"
+	"github.com/nodeactor/nodeactor/cluster/identity"
+	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/catalog"
+)
+
+const (
+	planeNodes, planePods = "BENCH_PLANE_NODES", "BENCH_PLANE_PODS"
+	writers               = 32
+)
+
+// plane is the part of the control plane that a binding goes through: the real store, API and scheduler, without any socket.
+type plane struct {
+	store  *store.Store
+	cache  *cache.Cache
+	client kubernetes.Interface
+}
+
+// BenchmarkSchedulingRate stores pods and nodes first, then starts the scheduler and times it until the last binding is stored.
+// BENCH_PLANE_NODES and BENCH_PLANE_PODS make it larger; it says pods/s.
+func BenchmarkSchedulingRate(b *testing.B) {
+	nodes, pods := sizeOf(planeNodes, 500), sizeOf(planePods, 1000)
+	p := newPlane(b)
+	p.fill(b, nodes, func(i int) error {
+		_, err := p.client.CoreV1().Nodes().Create(b.Context(), planeNode(i), metav1.CreateOptions{})
+		return err
+	})
+	if _, err := p.client.CoreV1().Namespaces().Create(b.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "load"}}, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := p.client.CoreV1().ServiceAccounts("load").Create(b.Context(), &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	p.fill(b, pods, func(i int) error {
+		_, err := p.client.CoreV1().Pods("load").Create(b.Context(), planePod(i), metav1.CreateOptions{})
+		return err
+	})
+	b.ResetTimer()
+	p.schedule(b, pods)
+	b.ReportMetric(float64(pods)/b.Elapsed().Seconds(), "pods/s")
+}
+
+func sizeOf(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func newPlane(b *testing.B) *plane {
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	ctx := context.Background()
+	st, err := store.Open(ctx, store.Config{Dir: b.TempDir(), NodeName: "bench", Log: log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = st.Close(ctx) })
+	id, err := identity.Load(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	api, err := apiserver.New(ctx, apiserver.Config{Store: st, Identity: id, Log: log, AdvertiseAddr: "127.0.0.1:6443"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(api.Close)
+	if err := api.Bootstrap(ctx); err != nil {
+		b.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(api.InProcess("system:admin", "system:masters"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &plane{store: st, cache: cache.New(cache.FromStore(st), log), client: client}
+}
+
+// fill runs make for 0..n-1 from several writers at once.
+func (p *plane) fill(b *testing.B, n int, create func(i int) error) {
+	b.Helper()
+	began := time.Now()
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := w; i < n; i += writers {
+				if err := create(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.Logf("stored %d objects at %.0f per s", n, float64(n)/time.Since(began).Seconds())
+}
+
+func (p *plane) schedule(b *testing.B, pods int) {
+	system, err := supervision.New(supervision.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	feed := p.cache.Subscribe(cache.KindOf[*v1.Pod]())
+	defer feed.Close()
+	root := catalog.Row("node")
+	root.Children = []supervision.Spec{cache.Spec(p.cache), scheduler.Spec(scheduler.Deps{
+		Source: scheduler.FromCache(p.cache), Client: p.client, NodeReady: func(*v1.Node, time.Time) bool { return true },
+	})}
+	if err := system.Start(root); err != nil {
+		b.Fatal(err)
+	}
+	for bound := map[string]bool{}; len(bound) < pods; {
+		changes, err := feed.Next(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, c := range changes {
+			if pod, ok := cache.As[*v1.Pod](c.Latest()); ok && pod.Spec.NodeName != "" {
+				bound[pod.Name] = true
+			}
+		}
+	}
+	b.StopTimer()
+	system.Stop(context.Background())
+	runtime.GC()
+}
+
+func planeNode(i int) *v1.Node {
+	name := fmt.Sprintf("node-%05d", i)
+	room := v1.ResourceList{v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("250")}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}},
+		Status:     v1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}},
+	}
+}
+
+func planePod(i int) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%05d", i), Labels: map[string]string{"app": "load"}},
+		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "example.com/none", Resources: v1.ResourceRequirements{
+			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("10m"), v1.ResourceMemory: resource.MustParse("10Mi")},
+		}}}},
+	}
+}
