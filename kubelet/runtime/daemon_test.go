@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodeactor/nodeactor/store/ledger"
 	"github.com/nodeactor/nodeactor/test/hostimage"
 )
 
@@ -29,7 +28,7 @@ const (
 func daemonMain(role string) int {
 	dir := os.Getenv("NODEACTOR_TEST_DIR")
 	helperPath = os.Getenv("NODEACTOR_HELPER")
-	l, err := ledger.Open(filepath.Join(dir, "ledger.db"))
+	l, err := openLedger(dir)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -137,9 +136,9 @@ func kill(cmd *exec.Cmd) {
 func crashDir(t *testing.T) (dir, cgroup string) {
 	t.Helper()
 	needsRoot(t)
-	dir = t.TempDir()
+	dir = testDir(t)
 	busyboxLayer(t, filepath.Join(dir, "layer"))
-	return dir, testPrefix + "/crash" + fmt.Sprint(os.Getpid()) + filepath.Base(filepath.Dir(dir))
+	return dir, cgroupOf(dir)
 }
 
 func TestRecoverAdopts(t *testing.T) {
@@ -249,7 +248,7 @@ func TestKilledAtAnyInstruction(t *testing.T) {
 
 func recoverOnce(t *testing.T, dir, cgroup string) {
 	t.Helper()
-	l, err := ledger.Open(filepath.Join(dir, "ledger.db"))
+	l, err := openLedger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

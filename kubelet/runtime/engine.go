@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -66,7 +67,7 @@ func (e *Engine) open() (err error) {
 	if e.cgroup, err = cgroupfs.Find(); err != nil {
 		return err
 	}
-	if e.lock, err = lockFile(e.layout.Engine(), unix.LOCK_EX); err != nil {
+	if e.lock, err = lockOwn(e.layout.Engine()); err != nil {
 		return fmt.Errorf("cannot use run directory %s, another process does: %w", e.cfg.Dir, err)
 	}
 	e.poll, err = newPoller()
@@ -110,6 +111,19 @@ func check(cfg *Config) error {
 		return fmt.Errorf("cannot open the runtime: helper %s and run directory %s must not contain each other", cfg.HelperPath, cfg.Dir)
 	}
 	return nil
+}
+
+// lockOwn takes the run directory's lock. A process that was killed while it started a helper may hold it a moment longer,
+// in the child that has not yet executed the helper.
+func lockOwn(path string) (f *os.File, err error) {
+	const look, enough = 20 * time.Millisecond, 2 * time.Second
+	for waited := time.Duration(0); waited < enough; waited += look {
+		if f, err = lockFile(path, unix.LOCK_EX); !errors.Is(err, unix.EWOULDBLOCK) {
+			return f, err
+		}
+		_, _ = unix.Poll(nil, int(look/time.Millisecond))
+	}
+	return nil, err
 }
 
 // lockFile takes a lock that ends with the last process that has the returned file; it does not wait.

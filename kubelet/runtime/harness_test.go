@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,27 +21,100 @@ import (
 // testDeadline bounds everything a test waits for; the machine may be slow and emulated.
 const testDeadline = 60 * time.Second
 
-// testPrefix marks what these tests leave on a host when they are killed.
-const testPrefix = "/nodeactor-rt-test"
+// What these tests make on a host carries their name and process, so that the next run can remove what a killed one left.
+const (
+	testPrefix = "nodeactor-rt-test"
+	cgroupHome = "/" + testPrefix
+)
 
-var helperPath string
+var (
+	helperPath string
+	runName    = fmt.Sprintf("%s-%d", testPrefix, os.Getpid())
+	baseDir    = filepath.Join(os.TempDir(), runName)
+	baseCgroup = filepath.Join(cgroupHome, runName)
+)
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv("NODEACTOR_TEST_DAEMON"); role != "" {
 		os.Exit(daemonMain(role))
 	}
-	dir, err := os.MkdirTemp("", "nodeactor-helper")
+	err := os.MkdirAll(filepath.Join(baseDir, "bin"), 0o755)
 	if err == nil {
-		err = buildHelper(dir)
+		err = buildHelper(filepath.Join(baseDir, "bin"))
+	}
+	if err == nil {
+		err = sweepDead()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "cannot build the helper:", err)
+		fmt.Fprintln(os.Stderr, "cannot prepare:", err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(dir)
+	if err := sweepRun(runName); err != nil {
+		fmt.Fprintln(os.Stderr, "cannot clean up:", err)
+		code = 1
+	}
+	os.RemoveAll(baseDir)
 	os.Exit(code)
 }
+
+// sweepDead removes what runs left that were killed.
+func sweepDead() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), testPrefix+"-*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range found {
+		if _, err := os.Stat("/proc/" + strings.TrimPrefix(filepath.Base(dir), testPrefix+"-")); err == nil {
+			continue
+		}
+		if err := sweepRun(filepath.Base(dir)); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepRun opens each run directory of one test process without any record: everything in it is unknown then.
+func sweepRun(name string) error {
+	runs, err := filepath.Glob(filepath.Join(os.TempDir(), name, "*", "run"))
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		e, err := Open(Config{
+			Dir: run, HelperPath: helperPath, CgroupRoot: filepath.Join(cgroupHome, name, filepath.Base(filepath.Dir(run))),
+			Ledger: noLedger{}, Clock: wallClock{}, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			return err
+		}
+		_, err = e.Recover(context.Background())
+		if err := errors.Join(err, e.Close()); err != nil {
+			return err
+		}
+	}
+	for _, parent := range []string{filepath.Join(cgroupHome, name), cgroupHome} {
+		dirs, _ := filepath.Glob("/sys/fs/cgroup/*" + parent)
+		for _, dir := range append(dirs, "/sys/fs/cgroup"+parent) {
+			_ = syscall.Rmdir(dir)
+		}
+	}
+	return nil
+}
+
+type noLedger struct{}
+
+func (noLedger) Put(string, string, any) error                 { return nil }
+func (noLedger) Get(string, string, any) (bool, error)         { return false, nil }
+func (noLedger) Delete(string, string) error                   { return nil }
+func (noLedger) Each(string, func(string, []byte) error) error { return nil }
 
 // buildHelper builds the helper, unless NODEACTOR_HELPER names one: where the tests run there may be no compiler.
 func buildHelper(dir string) error {
@@ -75,11 +149,22 @@ type host struct {
 	n     atomic.Int64
 }
 
-// base is what a host is made from; it survives the Engine.
+// testDir is the test's own directory; its name is also that of its cgroup.
+func testDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(baseDir, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func cgroupOf(dir string) string { return filepath.Join(baseCgroup, filepath.Base(dir)) }
+
 func newHost(t testing.TB, change ...func(*Config)) *host {
 	t.Helper()
 	needsRoot(t)
-	dir := t.TempDir()
+	dir := testDir(t)
 	h := &host{t: t, dir: dir, layer: busyboxLayer(t, filepath.Join(dir, "layer"))}
 	cfg := testConfig(t, dir)
 	for _, f := range change {
@@ -98,15 +183,26 @@ func newHost(t testing.TB, change ...func(*Config)) *host {
 
 func testConfig(t testing.TB, dir string) Config {
 	t.Helper()
-	l, err := ledger.Open(filepath.Join(dir, "ledger.db"))
+	l, err := openLedger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
 	return Config{
-		Dir: filepath.Join(dir, "run"), HelperPath: helperPath, CgroupRoot: testPrefix + "/" + filepath.Base(dir) + fmt.Sprint(os.Getpid()),
+		Dir: filepath.Join(dir, "run"), HelperPath: helperPath, CgroupRoot: cgroupOf(dir),
 		Ledger: l, Clock: wallClock{}, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)),
 	}
+}
+
+// openLedger gives a killed daemon's last child a moment to let go of the file.
+func openLedger(dir string) (l *ledger.Ledger, err error) {
+	for range 50 {
+		if l, err = ledger.Open(filepath.Join(dir, "ledger.db")); err == nil {
+			return l, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil, err
 }
 
 type wallClock struct{}
