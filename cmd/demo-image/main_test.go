@@ -10,7 +10,6 @@ import (
 
 	"github.com/nodeactor/nodeactor/kubelet/images"
 	"github.com/nodeactor/nodeactor/store/ledger"
-	"github.com/nodeactor/nodeactor/test/registry"
 )
 
 func TestArchiveCanBeImported(t *testing.T) {
@@ -21,7 +20,11 @@ func TestArchiveCanBeImported(t *testing.T) {
 		dir := t.TempDir()
 		archive := filepath.Join(dir, "demo.tar")
 		tags := []string{"nodeactor.io/demo:v1", "nodeactor.io/demo:v2"}
-		if err := pack(archive, registry.DemoBinary(t), format, tags); err != nil {
+		program := filepath.Join(dir, "demo")
+		if err := os.WriteFile(program, []byte("a program"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := pack(archive, program, format, tags); err != nil {
 			t.Fatal(err)
 		}
 		l, err := ledger.Open(filepath.Join(dir, "ledger.db"))
@@ -40,6 +43,9 @@ func TestArchiveCanBeImported(t *testing.T) {
 		}
 		v1, _ := s.Lookup(tags[0])
 		v2, _ := s.Lookup(tags[1])
+		if info, err := os.Stat(filepath.Join(v1.Layers[0], "demo")); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("the program is %v, %v", info, err)
+		}
 		if v1.ID == v2.ID || !slices.Equal(v1.Layers, v2.Layers) || !slices.Contains(v2.Config.Env, "DEMO_VERSION=v2") {
 			t.Errorf("images are %+v and %+v, want different configs over equal layers", v1, v2)
 		}

@@ -77,5 +77,6 @@ func (s *Store) bury(name, grave string) (int64, error) {
 		return 0, err
 	}
 	delete(s.layers, name)
+	delete(s.unsettled, name)
 	return meta.Size, nil
 }

@@ -124,7 +124,7 @@ func (in *install) unpackLayer(ctx context.Context, i int, progress *Progress) e
 		return err
 	}
 	meta := layerMeta{DiffID: in.src.diffIDs[i], Size: size}
-	if err := writeMeta(dir, meta); err != nil {
+	if err := errors.Join(writeMeta(dir, meta), in.s.markUnsettled(dir)); err != nil {
 		return spaceError(err)
 	}
 	name := diffName(in.src.diffIDs[i])
@@ -178,14 +178,9 @@ func (in *install) lowers() []string {
 	return dirs
 }
 
-// commit makes staged layers permanent and writes the reference. Layers reach the disk before they get their names,
-// and the names before the reference: a crash between leaves complete layers without a reference, which GC removes.
+// commit gives staged layers their names and writes the reference, in that order: a crash between leaves complete layers
+// without a reference, which GC removes.
 func (in *install) commit() (Image, error) {
-	if len(in.fresh) > 0 {
-		if err := in.s.syncDisk(); err != nil {
-			return Image{}, spaceError(err)
-		}
-	}
 	s := in.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,9 +189,7 @@ func (in *install) commit() (Image, error) {
 			return Image{}, spaceError(err)
 		}
 	}
-	if err := syncDir(s.layersDir()); err != nil {
-		return Image{}, err
-	}
+	s.settleSoon()
 	r := record{Digest: in.src.digest, ID: in.src.id, Config: in.src.config, Layers: in.topFirst()}
 	if err := s.ledger.Put(bucket, in.src.ref, r); err != nil {
 		return Image{}, err
@@ -235,6 +228,7 @@ func (in *install) publish(name, dir string) error {
 		return err
 	}
 	in.s.layers[name] = meta
+	in.s.unsettled[name] = true
 	return nil
 }
 
@@ -271,23 +265,6 @@ func (s *Store) ensureSpace(need int64) error {
 		return fmt.Errorf("%w: %d bytes needed beside a reserve of %d, %d free", ErrNoSpace, need, s.reserve, free)
 	}
 	return nil
-}
-
-func (s *Store) syncDisk() error {
-	f, err := os.Open(s.tmp())
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return unix.Syncfs(int(f.Fd()))
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 func diffName(diffID string) string { return strings.TrimPrefix(diffID, "sha256:") }

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"context"
 	"log/slog"
 	"time"
 )
@@ -9,6 +10,8 @@ import (
 const (
 	// NoProgressLimit ends a pull from which nothing arrived for this long.
 	NoProgressLimit = time.Minute
+	// settleDelay is how long after an install its layers are brought to the disk, when the pod that waited is starting.
+	settleDelay = 3 * time.Second
 	// maxLayers is what one overlay mount and every common builder allow.
 	maxLayers = 127
 	// maxLayerEntries bounds the files of one layer, so that a hostile layer cannot eat all inodes.
@@ -35,6 +38,7 @@ type Ledger interface {
 // Clock is the part of the process's clock that the store uses.
 type Clock interface {
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
+	Sleep(ctx context.Context, d time.Duration) error
 }
 
 // Option changes how Open sets a Store up.

@@ -2,6 +2,7 @@ package images
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,11 +33,17 @@ type Store struct {
 	reserve    uint64 // bytes that stay free
 	transport  *http.Transport
 
-	mu      sync.Mutex
-	refs    map[string]record
-	layers  map[string]layerMeta // complete layer directories by name
-	pins    map[string]int       // layers that installs in flight rely on
-	flights map[string]*flight
+	bootID      string
+	settleDelay time.Duration
+	background  *supervision.Group
+
+	mu        sync.Mutex
+	refs      map[string]record
+	layers    map[string]layerMeta // complete layer directories by name
+	pins      map[string]int       // layers that installs in flight rely on
+	flights   map[string]*flight
+	unsettled map[string]bool // layers that may not be on the disk yet
+	settling  bool            // somebody is seeing to them
 }
 
 // record is what the ledger keeps per reference.
@@ -56,23 +63,42 @@ func Open(dir string, ledger Ledger, log *slog.Logger, options ...Option) (*Stor
 	}
 	s := &Store{
 		dir: dir, ledger: ledger, log: orDiscard(log), clock: supervision.RealClock(), noProgress: NoProgressLimit,
-		reserve: spaceReserve, transport: newTransport(),
+		reserve: spaceReserve, transport: newTransport(), settleDelay: settleDelay,
+		background: supervision.NewGroup(context.Background(), "images", nil), unsettled: map[string]bool{},
 		refs: map[string]record{}, layers: map[string]layerMeta{}, pins: map[string]int{}, flights: map[string]*flight{},
 	}
 	for _, option := range options {
 		option(s)
 	}
-	if err := errors.Join(s.sweep(), s.loadLayers()); err != nil {
+	if err := s.load(); err != nil {
+		s.Close()
 		return nil, fmt.Errorf("cannot open image store %s: %w", dir, err)
-	}
-	if err := s.loadRefs(); err != nil {
-		return nil, fmt.Errorf("cannot read the image index: %w", err)
 	}
 	return s, nil
 }
 
-// Close gives idle connections to registries back. Pulls in flight end by their own contexts.
-func (s *Store) Close() { s.transport.CloseIdleConnections() }
+// load finds out what is there.
+func (s *Store) load() (err error) {
+	if s.bootID, err = readBootID(); err != nil {
+		return err
+	}
+	if err := errors.Join(s.sweep(), s.loadLayers()); err != nil {
+		return err
+	}
+	if err := s.loadRefs(); err != nil {
+		return fmt.Errorf("cannot read the index: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settleSoon()
+	return nil
+}
+
+// Close gives idle connections to registries back and waits for nothing. Pulls in flight end by their own contexts.
+func (s *Store) Close() {
+	s.transport.CloseIdleConnections()
+	s.background.Cancel()
+}
 
 // Lookup finds a complete image by reference, by repository and digest, or by image ID, without touching the network.
 // A string that is no reference finds nothing.
@@ -181,9 +207,14 @@ func (s *Store) loadLayers() error {
 		return nil
 	}
 	for _, e := range entries {
-		meta, err := readMeta(filepath.Join(s.layersDir(), e.Name()))
-		if err != nil {
-			s.log.Warn("layer without description is not used", "layer", e.Name(), "err", err)
+		meta, broken := readMeta(filepath.Join(s.layersDir(), e.Name()))
+		if broken != nil {
+			s.log.Warn("layer without description is not used", "layer", e.Name(), "err", broken)
+			continue
+		}
+		if !s.survived(e.Name()) {
+			s.log.Warn("layer may not have reached the disk before the machine stopped and is removed", "layer", e.Name())
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.layersDir(), e.Name())))
 			continue
 		}
 		s.layers[e.Name()] = meta
