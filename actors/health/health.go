@@ -1,0 +1,168 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+// storeTimeout bounds the linearizable read of /readyz.
+const storeTimeout = 2 * time.Second
+
+// watchEvery is how often the tree is looked at to log what changed.
+const watchEvery = 5 * time.Second
+
+var (
+	errDraining = errors.New("the node is stopping")
+	errNoChild  = errors.New("there are no children")
+)
+
+// Config says what is judged.
+type Config struct {
+	System *supervision.System
+	// Root is the path that is cut off the names of the checks.
+	Root string
+	// Store is a linearizable read.
+	Store func(ctx context.Context) error
+	// Metrics answers /metrics.
+	Metrics http.Handler
+	Log     *slog.Logger
+}
+
+// Health judges one tree.
+type Health struct {
+	Config
+	draining atomic.Bool
+
+	mu   sync.Mutex
+	said map[string]string
+}
+
+// New makes a judge.
+func New(cfg Config) *Health { return &Health{Config: cfg, said: map[string]string{}} }
+
+// Drain fails /readyz from now on.
+func (h *Health) Drain() { h.draining.Store(true) }
+
+// check is one line of an answer.
+type check struct {
+	name string
+	err  error
+}
+
+// ServeHTTP answers the four paths.
+func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	switch path {
+	case "/metrics":
+		h.Metrics.ServeHTTP(w, r)
+	case "/readyz":
+		h.answer(w, r, "readyz", h.ready(r.Context()))
+	case "/livez", "/healthz":
+		h.answer(w, r, strings.TrimPrefix(path, "/"), h.live())
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// live has a check for each child that passes only while it is alive.
+func (h *Health) live() (out []check) {
+	for _, v := range verdicts(h.System.Inspect(), h.Root) {
+		out = append(out, check{v.Name, v.Reason})
+	}
+	if len(out) == 0 {
+		out = append(out, check{"children", errNoChild})
+	}
+	return out
+}
+
+// ready passes a child once it was seen running: one that stalls later is /livez' business.
+func (h *Health) ready(ctx context.Context) []check {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	out := []check{{"store", h.Store(ctx)}}
+	for _, v := range verdicts(h.System.Inspect(), h.Root) {
+		c := check{name: v.Name}
+		if !v.Observed {
+			c.err = v.Reason
+		}
+		out = append(out, c)
+	}
+	last := check{name: "shutdown"}
+	if h.draining.Load() {
+		last.err = errDraining
+	}
+	return append(out, last)
+}
+
+// answer writes the upstream form: "ok", or a line for each check.
+func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []check) {
+	var body strings.Builder
+	failed := false
+	for _, c := range checks {
+		if c.err == nil {
+			fmt.Fprintf(&body, "[+]%s ok\n", c.name)
+			continue
+		}
+		failed = true
+		fmt.Fprintf(&body, "[-]%s failed: reason withheld\n", c.name)
+		h.Log.Debug("health check failed", "endpoint", endpoint, "check", c.name, "reason", c.err)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	verbose := r.URL.Query().Has("verbose")
+	switch {
+	case failed:
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(&body, "%s check failed\n", endpoint)
+	case verbose:
+		fmt.Fprintf(&body, "%s check passed\n", endpoint)
+	default:
+		body.Reset()
+		body.WriteString("ok")
+	}
+	_, _ = io.WriteString(w, body.String())
+}
+
+// Child is the actor that logs each change of a verdict once.
+func (h *Health) Child() supervision.Handler {
+	return supervision.HandlerFunc(func(ctx supervision.Context, msg any) error {
+		if _, stopping := msg.(supervision.Stopping); stopping {
+			return nil
+		}
+		h.logChanges()
+		ctx.After(watchEvery, struct{}{})
+		return nil
+	})
+}
+
+func (h *Health) logChanges() {
+	now := map[string]string{}
+	for _, v := range verdicts(h.System.Inspect(), h.Root) {
+		if v.Reason != nil && v.Observed {
+			now[v.Name] = v.Reason.Error()
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, why := range now {
+		if _, known := h.said[name]; !known {
+			h.Log.Warn("part is not healthy", "part", name, "why", why)
+		}
+	}
+	for name := range h.said {
+		if _, still := now[name]; !still {
+			h.Log.Info("part is healthy again", "part", name)
+		}
+	}
+	h.said = now
+}

@@ -1,0 +1,59 @@
+package health
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/core"
+)
+
+// Verdict is the judgement of one child: nil Reason means alive.
+type Verdict struct {
+	Name   string
+	Reason error
+	// Observed is false until the child has been seen running once.
+	Observed bool
+}
+
+// verdicts judges every worker of the tree. The members of a pool are judged only when
+// something is wrong with them: there may be very many.
+func verdicts(tree supervision.Tree, root string) (out []Verdict) {
+	tree.Walk(func(n supervision.Node) bool {
+		if n.Path == "" || n.Supervisor {
+			return true
+		}
+		v := Verdict{Name: short(n.Path, root), Reason: judge(n), Observed: n.Generation > 1 || n.State == core.Running}
+		if v.Reason == nil && pooled(n) {
+			return true
+		}
+		out = append(out, v)
+		return true
+	})
+	return out
+}
+
+// pooled tells the members of pools from the children that are always there.
+func pooled(n supervision.Node) bool { return n.Row == "reconciler" || n.Row == "pod" }
+
+func short(path, root string) string {
+	if len(path) > len(root)+1 && path[:len(root)] == root {
+		return path[len(root)+1:]
+	}
+	return path
+}
+
+// judge says what is wrong with a child, or nil.
+func judge(n supervision.Node) error {
+	last := ""
+	if f := n.LastFault; f != nil {
+		last = fmt.Sprintf(": %s at %s: %v", f.Kind, f.At.UTC().Format(time.RFC3339), f.Err)
+	}
+	switch {
+	case n.Hung:
+		return fmt.Errorf("stalled in %s for %s%s", n.BusyWith, n.BusyFor.Round(time.Second), last)
+	case n.State == core.Running:
+		return nil
+	}
+	return fmt.Errorf("%s%s", n.State, last)
+}

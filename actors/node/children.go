@@ -1,0 +1,286 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nodeactor/nodeactor/actors/apiserver"
+	"github.com/nodeactor/nodeactor/cluster/identity"
+	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/serve"
+)
+
+const (
+	// openTimeout bounds opening the store; a large one is read into memory.
+	openTimeout = 110 * time.Second
+	// closeTimeout bounds closing it.
+	closeTimeout = 15 * time.Second
+	// assembleTimeout bounds making the API server.
+	assembleTimeout = 50 * time.Second
+	// bootstrapTimeout bounds one attempt to write what every cluster has.
+	bootstrapTimeout = 25 * time.Second
+	// compactEvery is the time between two compactions; a store that was not written to is
+	// left alone.
+	compactEvery = 5 * time.Minute
+	// renewEvery is how often the administrator's kubeconfig is looked at.
+	renewEvery = 24 * time.Hour
+	// headerTimeout bounds how long a client may take to say what it wants.
+	headerTimeout = 30 * time.Second
+	// drainTimeout is what open requests get when the API stops; watches are cut then.
+	drainTimeout = 2 * time.Second
+	// maxStreams and streamWindow are upstream's settings for HTTP/2.
+	maxStreams   = 250
+	streamWindow = 256 * 1024
+)
+
+// errLost is returned when a part reports that it cannot go on.
+var errLost = errors.New("it cannot go on")
+
+// keeper is an actor that makes a thing in one job, keeps it until it is stopped, and then
+// closes it. It is ready once the thing is made.
+type keeper[T any] struct {
+	limit time.Duration
+	make  func(ctx context.Context) (T, error)
+	// keep returns when ctx ends, or earlier with the reason why the thing is of no use any more.
+	keep func(ctx context.Context, v T) error
+}
+
+// Receive implements supervision.Handler.
+func (k *keeper[T]) Receive(ctx supervision.Context, msg any) error {
+	switch m := msg.(type) {
+	case supervision.Started:
+		ctx.DeferReady()
+		ctx.Go(supervision.Job{Name: "make", Deadline: k.limit, Run: func(c context.Context, _ func()) (any, error) { return k.make(c) }})
+	case supervision.JobDone:
+		if m.Err != nil {
+			return m.Err
+		}
+		if m.Name != "make" {
+			return errLost
+		}
+		v := m.Value.(T)
+		ctx.Go(supervision.Job{Name: "keep", Endless: true, Run: func(c context.Context, _ func()) (any, error) { return nil, k.keep(c, v) }})
+		ctx.Ready()
+	}
+	return nil
+}
+
+// engineChild opens the store and keeps it.
+func (p *parts) engineChild() supervision.Handler {
+	return &keeper[*store.Store]{
+		limit: openTimeout,
+		make: func(ctx context.Context) (*store.Store, error) {
+			return store.Open(ctx, store.Config{Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock})
+		},
+		keep: func(ctx context.Context, s *store.Store) error {
+			unset := p.store.set(s)
+			defer unset()
+			defer p.closeStore(ctx, s)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.Failed():
+				return s.Err()
+			}
+		},
+	}
+}
+
+func (p *parts) closeStore(ctx context.Context, s *store.Store) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	p.logClose("store", s.Close(ctx))
+}
+
+// serverChild makes the API server and keeps it.
+func (p *parts) serverChild(health http.Handler, extra map[string]http.Handler) supervision.Handler {
+	return &keeper[*apiserver.Server]{
+		limit: assembleTimeout,
+		make: func(ctx context.Context) (*apiserver.Server, error) {
+			s, _ := p.store.get()
+			if s == nil {
+				return nil, ErrNotUp
+			}
+			return apiserver.New(ctx, apiserver.Config{
+				Store: s, Identity: p.identity, Log: p.log, ServiceCIDR: p.cfg.ServiceCIDR, Health: health, ExtraHandlers: extra,
+				AdvertiseAddr: netip.AddrPortFrom(p.address, netip.MustParseAddrPort(expandHost(p.cfg.APIAddr)).Port()).String(),
+			})
+		},
+		keep: func(ctx context.Context, s *apiserver.Server) error {
+			unset := p.server.set(s)
+			<-ctx.Done()
+			unset()
+			s.Close()
+			return nil
+		},
+	}
+}
+
+// ticker is an actor that does one short thing when it starts and every so often.
+type ticker struct {
+	name  string
+	every time.Duration
+	limit time.Duration
+	do    func(ctx context.Context) error
+}
+
+type tick struct{}
+
+// Receive implements supervision.Handler.
+func (t *ticker) Receive(ctx supervision.Context, msg any) error {
+	switch m := msg.(type) {
+	case supervision.Started, tick:
+		ctx.Go(supervision.Job{Name: t.name, Deadline: t.limit, Run: func(c context.Context, _ func()) (any, error) { return nil, t.do(c) }})
+	case supervision.JobDone:
+		if m.Err != nil {
+			return m.Err
+		}
+		ctx.After(t.every, tick{})
+	}
+	return nil
+}
+
+func (p *parts) maintenanceChild() supervision.Handler {
+	return &ticker{name: "compact", every: compactEvery, limit: 25 * time.Second, do: func(ctx context.Context) error {
+		if s, _ := p.store.get(); s != nil {
+			return s.Maintain(ctx)
+		}
+		return nil
+	}}
+}
+
+// identityChild keeps the administrator's kubeconfig valid.
+func (p *parts) identityChild() supervision.Handler {
+	return &ticker{name: "kubeconfig", every: renewEvery, limit: 20 * time.Second, do: func(context.Context) error {
+		return p.identity.WriteKubeconfig(p.cfg.Kubeconfig(), "https://"+loopback(p.cfg.APIAddr))
+	}}
+}
+
+// loopback turns "every address" into one that the host itself can call.
+func loopback(addr string) string {
+	ap := netip.MustParseAddrPort(expandHost(addr))
+	if !ap.Addr().IsUnspecified() {
+		return ap.String()
+	}
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), ap.Port()).String()
+}
+
+// bootstrapChild writes what every cluster has; afterwards it has nothing to do.
+func (p *parts) bootstrapChild() supervision.Handler {
+	return &ticker{name: "bootstrap", every: renewEvery, limit: bootstrapTimeout, do: func(ctx context.Context) error {
+		s, _ := p.server.get()
+		if s == nil {
+			return ErrNotUp
+		}
+		return s.Bootstrap(ctx)
+	}}
+}
+
+// listenerChild serves the API over TLS.
+func (p *parts) listenerChild() supervision.Handler {
+	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.APIAddr), Serve: func(ctx context.Context, l net.Listener) error {
+		config, err := p.identity.ServerTLS(identity.APIServerHosts(p.cfg.NodeName, firstAddress(p.cfg.ServiceCIDR), p.address.AsSlice(), addressOf(p.cfg.APIAddr)))
+		if err != nil {
+			l.Close()
+			return err
+		}
+		return p.serveHTTP(ctx, l, config, http.HandlerFunc(p.answer))
+	}})
+}
+
+// answer hands a request to the API server that is current.
+func (p *parts) answer(w http.ResponseWriter, r *http.Request) {
+	s, _ := p.server.get()
+	if s == nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the API server is being restarted", http.StatusServiceUnavailable)
+		return
+	}
+	s.Handler().ServeHTTP(w, r)
+}
+
+func (p *parts) serveHTTP(ctx context.Context, l net.Listener, config *tls.Config, h http.Handler) error {
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ErrorLog: log.New(debugWriter{p.log}, "", 0),
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: streamWindow * maxStreams},
+	}
+	if config != nil {
+		config = config.Clone()
+		config.NextProtos = []string{"h2", "http/1.1"}
+		srv.TLSConfig = config
+	}
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		if srv.Shutdown(grace) != nil {
+			srv.Close()
+		}
+	})
+	defer stop()
+	var err error
+	if config != nil {
+		err = srv.ServeTLS(l, "", "")
+	} else {
+		err = srv.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// debugWriter takes what net/http has to say about its clients.
+type debugWriter struct{ log *slog.Logger }
+
+// Write logs one line.
+func (w debugWriter) Write(b []byte) (int, error) {
+	w.log.Debug("http", "message", string(b))
+	return len(b), nil
+}
+
+// firstAddress is the address of the Service kubernetes.
+func firstAddress(cidr string) net.IP {
+	return net.IP(netip.MustParsePrefix(cidr).Addr().Next().AsSlice())
+}
+
+func addressOf(addr string) net.IP {
+	return net.IP(netip.MustParseAddrPort(expandHost(addr)).Addr().AsSlice())
+}
+
+// etcdChild serves the read-only etcd API to administrators.
+func (p *parts) etcdChild() supervision.Handler {
+	if p.cfg.EtcdAddr == "off" {
+		return supervision.HandlerFunc(func(supervision.Context, any) error { return nil })
+	}
+	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.EtcdAddr), Serve: func(ctx context.Context, l net.Listener) error {
+		s, _ := p.store.get()
+		if s == nil {
+			l.Close()
+			return ErrNotUp
+		}
+		config, err := p.identity.ServerTLS(identity.APIServerHosts(p.cfg.NodeName, firstAddress(p.cfg.ServiceCIDR), p.address.AsSlice(), addressOf(p.cfg.EtcdAddr)))
+		if err != nil {
+			l.Close()
+			return err
+		}
+		config = config.Clone()
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, p.identity.CAPool()
+		return s.ServeEtcd(ctx, l, config, mayRead)
+	}})
+}
+
+// mayRead tells who may read the whole store: it holds every Secret.
+func mayRead(c *x509.Certificate) bool {
+	return slices.Contains(c.Subject.Organization, identity.MastersGroup) || slices.Contains(c.Subject.Organization, "nodeactor:etcd-readers")
+}

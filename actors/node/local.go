@@ -1,0 +1,138 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/nodeactor/nodeactor/kubelet"
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/serve"
+)
+
+// imagesPath is where the local socket offers the images of this host.
+const imagesPath = "/images"
+
+// ImageLine is one image as the local socket lists it. Size is in bytes.
+type ImageLine struct {
+	Ref    string `json:"ref"`
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+}
+
+// socketChild serves the local socket; the data directory's mode keeps others out.
+func (p *parts) socketChild(images kubelet.ImageService) supervision.Handler {
+	path := p.cfg.Socket()
+	return serve.New(serve.Config{Network: "unix", Addr: path, Prepare: func() error { return removeSocket(path) },
+		Serve: func(ctx context.Context, l net.Listener) error {
+			if err := os.Chmod(path, 0o600); err != nil {
+				l.Close()
+				return err
+			}
+			return p.serveHTTP(ctx, l, nil, imageHandler(images))
+		}})
+}
+
+// removeSocket clears what a killed process left; the data directory's lock proves that
+// nobody serves it any more.
+func removeSocket(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func imageHandler(images kubelet.ImageService) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+imagesPath, func(w http.ResponseWriter, _ *http.Request) {
+		lines := []ImageLine{}
+		for _, i := range images.List() {
+			lines = append(lines, ImageLine{i.Ref, i.Digest, i.Size})
+		}
+		reply(w, lines, nil)
+	})
+	mux.HandleFunc("POST "+imagesPath+"/import", func(w http.ResponseWriter, r *http.Request) {
+		refs, err := images.Import(r.Context(), r.Body)
+		reply(w, refs, err)
+	})
+	mux.HandleFunc("POST "+imagesPath+"/pull", func(w http.ResponseWriter, r *http.Request) {
+		_, err := images.Pull(r.Context(), r.URL.Query().Get("ref"))
+		reply(w, struct{}{}, err)
+	})
+	mux.HandleFunc("DELETE "+imagesPath, func(w http.ResponseWriter, r *http.Request) {
+		reply(w, struct{}{}, images.Remove(r.Context(), r.URL.Query().Get("ref")))
+	})
+	return mux
+}
+
+func reply(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// LocalClient talks to the node of this host through its socket.
+type LocalClient struct {
+	socket string
+	http   http.Client
+}
+
+// NewLocalClient makes a client; nothing is dialled yet.
+func NewLocalClient(socket string) *LocalClient {
+	c := &LocalClient{socket: socket}
+	c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}}
+	return c
+}
+
+// ImportImage sends an archive and returns the references it brought.
+func (c *LocalClient) ImportImage(ctx context.Context, archive io.Reader) (refs []string, err error) {
+	return refs, c.do(ctx, http.MethodPost, imagesPath+"/import", archive, &refs)
+}
+
+// PullImage pulls a reference.
+func (c *LocalClient) PullImage(ctx context.Context, ref string) error {
+	return c.do(ctx, http.MethodPost, imagesPath+"/pull?ref="+url.QueryEscape(ref), nil, nil)
+}
+
+// ListImages returns what is present.
+func (c *LocalClient) ListImages(ctx context.Context) (lines []ImageLine, err error) {
+	return lines, c.do(ctx, http.MethodGet, imagesPath, nil, &lines)
+}
+
+// RemoveImage removes a reference.
+func (c *LocalClient) RemoveImage(ctx context.Context, ref string) error {
+	return c.do(ctx, http.MethodDelete, imagesPath+"?ref="+url.QueryEscape(ref), nil, nil)
+}
+
+func (c *LocalClient) do(ctx context.Context, method, path string, body io.Reader, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, body)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("no node answers on %s (is it running, and are you root?): %w", c.socket, cause(errors.Unwrap(err)))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+		return errors.New(strings.TrimSpace(string(b)))
+	}
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
+}

@@ -1,0 +1,178 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	_ "net/http/pprof" // served only on --pprof-addr
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/component-base/metrics/legacyregistry"
+	k8sversion "k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	"github.com/nodeactor/nodeactor/actors/health"
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+const (
+	// rootPath is the path of the tree's root.
+	rootPath = "node"
+	// helperBinary does everything with libcontainer; it lies beside the daemon.
+	helperBinary = "nodeactor-runtime"
+	// stopTimeout bounds the whole stop; what is left then is reported and abandoned.
+	stopTimeout = 25 * time.Second
+	// countTimeout bounds counting what keeps running.
+	countTimeout = 2 * time.Second
+
+	verifyIfGiven = tls.VerifyClientCertIfGiven
+)
+
+func kubeVersion() string { return k8sversion.Get().GitVersion }
+
+// NewLogger makes the node's logger; the Kubernetes libraries log through it as well.
+func NewLogger(c Config, w io.Writer) *slog.Logger {
+	level, err := c.Level()
+	if err != nil {
+		level = slog.LevelInfo
+	}
+	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	// The libraries' own chatter matters only when one looks for it.
+	klog.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(w, &slog.HandlerOptions{Level: max(level, slog.LevelWarn)})))
+	return log
+}
+
+// Report tells how a node ended.
+type Report struct {
+	// Containers is how many containers keep running; -1 when that could not be found out.
+	Containers int
+	supervision.StopReport
+}
+
+// Farewell is what a person should know after the node has stopped.
+func (r Report) Farewell(c Config) string {
+	var b strings.Builder
+	switch {
+	case r.Containers > 0:
+		fmt.Fprintf(&b, "The node has stopped. %d containers keep running; the next start takes them over.\n", r.Containers)
+	default:
+		fmt.Fprintln(&b, "The node has stopped. No container is running.")
+	}
+	for _, path := range r.Unstopped {
+		fmt.Fprintf(&b, "%s would not stop and was left behind.\n", path)
+	}
+	fmt.Fprintf(&b, "Start it again:                  nodeactor run --data-dir %s\n", c.DataDir)
+	fmt.Fprintf(&b, "Remove it and all it has made:   nodeactor reset --yes --data-dir %s\n", c.DataDir)
+	return b.String()
+}
+
+// Run boots the node, keeps it until ctx ends, and stops it in order. Containers are not
+// touched. The error tells why it could not boot, or which fault ended it.
+func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
+	clock := supervision.RealClock()
+	begin := clock.Now()
+	if err := remember(cfg); err != nil {
+		return Report{}, err
+	}
+	p, err := openParts(cfg, log, clock)
+	if err != nil {
+		return Report{}, err
+	}
+	defer p.close()
+	h, err := p.prepare()
+	if err != nil {
+		return Report{}, err
+	}
+	servePprof(ctx, cfg, log)
+	background := p.events.Start(ctx)
+	defer func() { background.Cancel(); p.logClose("events", background.Wait()) }()
+	booted := make(chan error, 1)
+	boot := supervision.NewGroup(ctx, "boot", nil)
+	boot.Go("start", func(context.Context) error { booted <- p.start(h); return nil })
+	err = p.await(ctx, booted, begin)
+	h.Drain()
+	report := p.stop(ctx)
+	return report, err
+}
+
+// prepare makes the system and its judge.
+func (p *parts) prepare() (*health.Health, error) {
+	sys, err := supervision.New(supervision.Config{Clock: p.clock, Log: p.log})
+	if err != nil {
+		return nil, err
+	}
+	p.sys = sys
+	p.metrics = prometheus.NewRegistry()
+	collector := &health.Collector{System: sys, Root: rootPath, Facts: p.facts}
+	if err := p.metrics.Register(collector); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	all := prometheus.Gatherers{p.metrics, legacyregistry.DefaultGatherer}
+	h := health.New(health.Config{
+		System: sys, Root: rootPath, Store: p.storeRead, Log: p.log,
+		Metrics: promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}),
+	})
+	p.root, err = p.tree(h)
+	return h, err
+}
+
+func (p *parts) facts() health.StoreFacts {
+	if s, _ := p.store.get(); s != nil {
+		return s
+	}
+	return nil
+}
+
+func (p *parts) start(*health.Health) error { return p.sys.Start(p.root) }
+
+// await returns when the node is to stop: nil when it was told to.
+func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time) error {
+	for {
+		select {
+		case err := <-booted:
+			if err != nil {
+				return err
+			}
+			p.log.Info("node started", "name", p.cfg.NodeName, "took", p.clock.Now().Sub(begin).Round(time.Millisecond), "kubeconfig", p.cfg.Kubeconfig())
+			booted = nil
+		case <-ctx.Done():
+			return nil
+		case e := <-p.sys.Done():
+			return fmt.Errorf("the node gave up: %w", e.Fault)
+		}
+	}
+}
+
+func (p *parts) stop(ctx context.Context) Report {
+	ctx = context.WithoutCancel(ctx)
+	stopCtx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	r := Report{StopReport: p.sys.Stop(stopCtx), Containers: -1}
+	countCtx, cancelCount := context.WithTimeout(ctx, countTimeout)
+	defer cancelCount()
+	if n, err := p.runningContainers(countCtx); err == nil {
+		r.Containers = n
+	}
+	return r
+}
+
+func servePprof(ctx context.Context, cfg Config, log *slog.Logger) {
+	if cfg.PprofAddr == "" {
+		return
+	}
+	srv := &http.Server{Addr: cfg.PprofAddr, Handler: http.DefaultServeMux, ReadHeaderTimeout: headerTimeout}
+	g := supervision.NewGroup(ctx, "pprof", nil)
+	g.Go("serve", func(context.Context) error {
+		err := srv.ListenAndServe()
+		log.Warn("profiles are not served any more", "err", err)
+		return err
+	})
+	context.AfterFunc(ctx, func() { srv.Close() })
+}

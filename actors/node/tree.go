@@ -1,0 +1,164 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/nodeactor/nodeactor/actors/cache"
+	"github.com/nodeactor/nodeactor/actors/controllers"
+	"github.com/nodeactor/nodeactor/actors/health"
+	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/scheduler"
+	"github.com/nodeactor/nodeactor/cluster/identity"
+	"github.com/nodeactor/nodeactor/kubelet"
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/catalog"
+)
+
+// leaseStale is the age of a heartbeat from which this node is not believed to be ready.
+const leaseStale = 40 * time.Second
+
+// group fills a supervisor's row.
+func group(row string, children ...supervision.Spec) supervision.Spec {
+	s := catalog.Row(row)
+	s.Children = children
+	return s
+}
+
+// worker fills a worker's row.
+func worker(row string, start func() supervision.Handler) supervision.Spec {
+	s := catalog.Row(row)
+	s.Start = start
+	return s
+}
+
+// tree is the whole node, in the order in which it starts. Each child may rely on the ones
+// before it; see the catalog for what happens when one fails.
+func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
+	ctl, err := p.controllers()
+	if err != nil {
+		return supervision.Spec{}, err
+	}
+	sched, err := p.scheduler()
+	if err != nil {
+		return supervision.Spec{}, err
+	}
+	klet, err := p.kubelet()
+	if err != nil {
+		return supervision.Spec{}, err
+	}
+	extra := map[string]http.Handler{}
+	if p.cfg.FaultInjection {
+		extra[faultsPath] = http.HandlerFunc(p.injectFault)
+	}
+	return group("node",
+		group("store", worker("engine", p.engineChild), worker("maintenance", p.maintenanceChild)),
+		group("cluster", worker("identity", p.identityChild)),
+		group("api",
+			worker("server", func() supervision.Handler { return p.serverChild(h, extra) }),
+			worker("bootstrap", p.bootstrapChild),
+			group("listeners",
+				worker("listener", p.listenerChild), worker("etcd-listener", p.etcdChild),
+				worker("socket", func() supervision.Handler { return p.socketChild(klet.Images()) }))),
+		cache.Spec(p.cache),
+		group("controllers", ctl...),
+		sched,
+		klet.Spec(),
+		worker("health", h.Child),
+	), nil
+}
+
+func (p *parts) controllers() ([]supervision.Spec, error) {
+	client, err := p.client("system:kube-controller-manager", identity.MastersGroup)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := metadata.NewForConfig(metadata.ConfigFor(p.clientConfig("system:kube-controller-manager", identity.MastersGroup)))
+	if err != nil {
+		return nil, err
+	}
+	counts, err := operator.NewMetrics(p.metrics)
+	if err != nil {
+		return nil, err
+	}
+	p.events = operator.NewRecorder(client.CoreV1(), p.clock, p.log)
+	return controllers.Specs(controllers.Deps{
+		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events,
+	}), nil
+}
+
+func (p *parts) scheduler() (supervision.Spec, error) {
+	client, err := p.client("system:kube-scheduler", identity.MastersGroup)
+	if err != nil {
+		return supervision.Spec{}, err
+	}
+	return scheduler.Spec(scheduler.Deps{Source: scheduler.FromCache(p.cache), Client: client, NodeReady: p.nodeReady}), nil
+}
+
+// nodeReady believes a node's own word, but not that of this host when its kubelet has
+// stopped to send heartbeats.
+func (p *parts) nodeReady(n *v1.Node, now time.Time) bool {
+	if last, ok := p.beats.Last(n.Name); ok && now.Sub(last) > leaseStale {
+		return false
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (p *parts) kubelet() (*kubelet.Kubelet, error) {
+	client, err := p.client(identity.NodeUserPrefix+p.cfg.NodeName, identity.NodesGroup, identity.MastersGroup)
+	if err != nil {
+		return nil, err
+	}
+	serving, err := p.identity.KubeletServing(p.cfg.NodeName, identity.KubeletHosts(p.cfg.NodeName, p.address.AsSlice(), addressOf(p.cfg.KubeletAddr)))
+	if err != nil {
+		return nil, err
+	}
+	serving = serving.Clone()
+	serving.ClientCAs = p.identity.CAPool()
+	serving.ClientAuth = verifyIfGiven
+	hostname, _ := os.Hostname()
+	return kubelet.New(kubelet.Deps{
+		Config: kubelet.Config{
+			NodeName: p.cfg.NodeName, DataDir: p.cfg.DataDir, NodeIPs: []netip.Addr{p.address}, Hostname: hostname,
+			ListenAddr: expandHost(p.cfg.KubeletAddr), PodCIDR: p.cfg.PodCIDR, MaxPods: p.cfg.MaxPods,
+			Version: kubeVersion(), RuntimeVersion: p.cfg.Version,
+		},
+		Client: client, Runtime: p.engine, Images: p.images, Network: p.network, Ledger: p.ledger,
+		Heartbeat: p.beats, ServingTLS: serving, Log: p.log,
+	}), nil
+}
+
+// helperPath finds the runtime helper beside the daemon.
+func helperPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("cannot find %s: %w", helperBinary, err)
+	}
+	path := filepath.Join(filepath.Dir(self), helperBinary)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("cannot find %s beside %s; build it with 'make build' and install both in one folder", helperBinary, self)
+	}
+	return path, nil
+}
+
+// storeRead is a linearizable read of whatever store is current.
+func (p *parts) storeRead(ctx context.Context) error {
+	s, _ := p.store.get()
+	if s == nil {
+		return ErrNotUp
+	}
+	return s.Healthy(ctx)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	k8sversion "k8s.io/component-base/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeactor/nodeactor/actors/node"
+)
+
+func kubeVersion() string { return k8sversion.Get().GitVersion }
+
+// flagSet is the flags of `run`; a flag that was given beats the file, the file beats
+// the default.
+type flagSet struct {
+	file  string
+	given node.Config
+}
+
+func (f *flagSet) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&f.file, "config", "", "YAML `file` with the same settings, e.g. dataDir, apiAddr; unknown fields are refused")
+	fs.StringVar(&f.given.DataDir, "data-dir", "", "`directory` of all state (default "+node.DefaultDataDir+")")
+	fs.StringVar(&f.given.NodeName, "node-name", "", "`name` of this node (default: the host name)")
+	fs.StringVar(&f.given.APIAddr, "api-addr", "", "`host:port` of the Kubernetes API (default "+node.DefaultAPIAddr+")")
+	fs.StringVar(&f.given.KubeletAddr, "kubelet-addr", "", "`host:port` of the kubelet (default "+node.DefaultKubeletAddr+")")
+	fs.StringVar(&f.given.EtcdAddr, "etcd-addr", "", "`host:port` of the read-only etcd API, or off (default "+node.DefaultEtcdAddr+")")
+	fs.StringVar(&f.given.CgroupRoot, "cgroup-root", "", "`path` of the cgroup above all pods (default "+node.DefaultCgroupRoot+")")
+	fs.StringVar(&f.given.PodCIDR, "pod-cidr", "", "IPv4 `network` of this node's pods (default "+node.DefaultPodCIDR+")")
+	fs.StringVar(&f.given.ServiceCIDR, "service-cidr", "", "IPv4 `network` of Services (default "+node.DefaultServiceCIDR+")")
+	fs.StringVar(&f.given.AdvertiseAddress, "advertise-address", "", "`address` others reach this host at (default: of the default route)")
+	fs.IntVar(&f.given.MaxPods, "max-pods", 0, fmt.Sprintf("most pods on this node (default %d)", node.DefaultMaxPods))
+	fs.StringVar(&f.given.LogLevel, "log-level", "", "debug, info, warn or error (default info)")
+	fs.BoolVar(&f.given.FaultInjection, "fault-injection", false, "let administrators inject faults through /debug/faults")
+	fs.StringVar(&f.given.PprofAddr, "pprof-addr", "", "loopback `host:port` for Go profiles")
+	_ = fs.MarkHidden("fault-injection")
+	_ = fs.MarkHidden("pprof-addr")
+}
+
+// load merges file and flags into a valid Config.
+func (f *flagSet) load() (node.Config, error) {
+	c := node.Config{}
+	if f.file != "" {
+		b, err := os.ReadFile(f.file)
+		if err != nil {
+			return c, fmt.Errorf("cannot read configuration: %w", err)
+		}
+		if err := yaml.UnmarshalStrict(b, &c); err != nil {
+			return c, fmt.Errorf("cannot use configuration %s: %w; see nodeactor run --help for the settings", f.file, err)
+		}
+	}
+	overlay(&c, f.given)
+	c.Version = version
+	c = c.WithDefaults()
+	return c, c.Validate()
+}
+
+// overlay copies every field that was given over c.
+func overlay(c *node.Config, given node.Config) {
+	for _, s := range []struct{ to, from *string }{
+		{&c.DataDir, &given.DataDir}, {&c.NodeName, &given.NodeName}, {&c.APIAddr, &given.APIAddr},
+		{&c.KubeletAddr, &given.KubeletAddr}, {&c.EtcdAddr, &given.EtcdAddr}, {&c.CgroupRoot, &given.CgroupRoot},
+		{&c.PodCIDR, &given.PodCIDR}, {&c.ServiceCIDR, &given.ServiceCIDR}, {&c.AdvertiseAddress, &given.AdvertiseAddress},
+		{&c.LogLevel, &given.LogLevel}, {&c.PprofAddr, &given.PprofAddr},
+	} {
+		if *s.from != "" {
+			*s.to = *s.from
+		}
+	}
+	if given.MaxPods != 0 {
+		c.MaxPods = given.MaxPods
+	}
+	c.FaultInjection = c.FaultInjection || given.FaultInjection
+}
+
+// dataDirFlag adds --data-dir to a command that looks at an existing node.
+func dataDirFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("data-dir", node.DefaultDataDir, "`directory` of the node's state")
+}

@@ -1,0 +1,63 @@
+// Command nodeactor runs a Kubernetes node that is a whole cluster, and looks after it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+func main() {
+	if err := rootCommand().ExecuteContext(context.Background()); err != nil {
+		var code exitCode
+		if errors.As(err, &code) {
+			os.Exit(int(code))
+		}
+		fmt.Fprintln(os.Stderr, "nodeactor:", err)
+		os.Exit(1)
+	}
+}
+
+// exitCode ends the process with a child's code, which has said all there is to say.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "nodeactor",
+		Short: "One binary per Linux host that turns hosts into a self-healing Kubernetes cluster",
+		Long: `nodeactor runs the Kubernetes API, the controllers, the scheduler and the kubelet of one
+host as actors under one supervision tree. kubectl, Helm and client-go work against it
+unchanged.
+
+Start a node (as root), then look at it from another terminal:
+
+  nodeactor run
+  nodeactor status
+  nodeactor kubectl get nodes`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddGroup(&cobra.Group{ID: "node", Title: "The node:"}, &cobra.Group{ID: "use", Title: "Working with it:"})
+	root.AddCommand(runCommand(), statusCommand(), resetCommand(), kubectlCommand(), imageCommand(), versionCommand())
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the versions of nodeactor and of the Kubernetes API it serves",
+		GroupID: "use",
+		Args:    cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintf(cmd.OutOrStdout(), "nodeactor %s\nkubernetes %s\n", version, kubeVersion())
+		},
+	}
+}
