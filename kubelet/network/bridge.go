@@ -57,18 +57,13 @@ func inside(ns netns.NsHandle, f func() error) error {
 
 // refuseOverlap finds out whether the pod range is somebody else's.
 func (n *Network) refuseOverlap(context.Context) error {
-	routes, err := n.handle.RouteList(nil, netlink.FAMILY_V4)
+	used, err := routed(n.handle, n.cfg.Bridge)
 	if err != nil {
-		return fmt.Errorf("cannot list routes: %w", err)
+		return err
 	}
-	for _, route := range routes {
-		dst, ok := prefixOf(route.Dst)
-		if !ok || !dst.Overlaps(n.cfg.PodCIDR) {
-			continue
-		}
-		link, err := n.handle.LinkByIndex(route.LinkIndex)
-		if err == nil && link.Attrs().Name != n.cfg.Bridge {
-			return fmt.Errorf("%w: %v overlaps %v of %s", ErrOverlap, n.cfg.PodCIDR, dst, link.Attrs().Name)
+	for _, other := range used {
+		if other.Overlaps(n.cfg.PodCIDR) {
+			return fmt.Errorf("%w: %v overlaps %v, which %s routes", ErrOverlap, n.cfg.PodCIDR, other.Prefix, other.link)
 		}
 	}
 	return nil

@@ -10,8 +10,8 @@
 //
 //  1. Call Open in the network namespace the node lives in: the root namespace or any other. The Network remembers it,
 //     and from then on every method may be called from any thread.
-//  2. Give two nodes on one machine different names (Names) and, in one namespace, different pod ranges. Setup refuses a
-//     range that something else routes already.
+//  2. Give two nodes on one machine different names (Names) and, in one namespace, different pod ranges (ChooseCIDR).
+//     Setup refuses a range that something else routes already.
 //  3. Call Sweep after a start, with the pods that still exist, before the first Attach of a new pod.
 //  4. Give every call a context that ends. The kernel answers in milliseconds; a call that outlives its context stops
 //     after the step it is in, and every call may be repeated.
