@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nodeactor/nodeactor/supervision"
@@ -29,7 +30,7 @@ func (a *actor) Receive(ctx supervision.Context, msg any) error {
 		ctx.DeferReady()
 		ctx.Go(supervision.Job{Name: "follow", BeatWithin: 3 * beatEvery, Run: a.run(ctx)})
 		ctx.Go(supervision.Job{Name: "first list", Deadline: firstList, Run: func(c context.Context, _ func()) (any, error) {
-			return listed{}, a.cache.Sync(c)
+			return listed{}, errors.Join(a.cache.WaitFor(c, 1), a.cache.Sync(c))
 		}})
 	case supervision.JobDone:
 		return a.ended(ctx, msg)

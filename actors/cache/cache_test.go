@@ -206,3 +206,24 @@ func TestSyncPassesRevisionsWithoutChanges(t *testing.T) {
 		t.Errorf("applied %d, want %d", c.Applied(), want)
 	}
 }
+
+func TestASourceThatIsDownDeletesNothing(t *testing.T) {
+	c, source := running(t)
+	cachetest.Put(source, pod("p", "1", "n"))
+	sync(t, c)
+	feed := c.Subscribe()
+	source.Down()
+	time.Sleep(300 * time.Millisecond)
+	if c.MetaByUID("1") == nil {
+		t.Error("taken for deleted")
+	}
+	if err := c.Sync(within(t)); !errors.Is(err, cache.ErrSourceDown) {
+		t.Errorf("got %v", err)
+	}
+	source.Up()
+	cachetest.Put(source, pod("q", "2", "n"))
+	sync(t, c)
+	if changes, err := feed.Next(within(t)); err != nil || len(changes) != 1 || changes[0].Meta().Name != "q" {
+		t.Errorf("changes %v, %v", changes, err)
+	}
+}

@@ -48,6 +48,9 @@ func (c *Cache) Run(ctx context.Context, clock Clock, beat func()) error {
 // follow lists once and then applies the stream until it fails. delivered tells whether the stream brought anything.
 func (c *Cache) follow(ctx context.Context, beat func()) (delivered bool, err error) {
 	records, revision := c.source.List(registryRoot)
+	if known := c.Applied(); revision == 0 || revision < known {
+		return false, fmt.Errorf("cannot list at revision %d, known is %d: %w", revision, known, ErrSourceDown)
+	}
 	stream := c.source.Follow(registryRoot, revision)
 	defer stream.Close()
 	c.reset(records, revision)
@@ -187,8 +190,12 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 }
 
 // Sync blocks until the indexes hold everything the source holds now, so everything this process has had acknowledged.
+// ErrSourceDown when the source is not there.
 func (c *Cache) Sync(ctx context.Context) error {
 	revision := c.source.Revision()
+	if revision == 0 {
+		return fmt.Errorf("cannot wait for the newest revision: %w", ErrSourceDown)
+	}
 	if c.Applied() < revision {
 		c.ask()
 	}

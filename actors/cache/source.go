@@ -10,9 +10,14 @@ import (
 // ErrSourceLost is returned when a Stream can no longer be followed without a gap; the reader lists again and opens a new one.
 var ErrSourceLost = errors.New("the stream of stored changes was lost")
 
+// ErrSourceDown is returned when the source has nothing to read from, as a store that is being opened again. What the indexes hold
+// stays: nothing is taken for deleted because nobody can be asked.
+var ErrSourceDown = errors.New("the source of stored objects is down")
+
 // Source is what the cache needs of the store: its index and its gap-free stream of changes.
 type Source interface {
-	// Revision is the newest revision the index holds; a write is in the index before it is answered.
+	// Revision is the newest revision the index holds; a write is in the index before it is answered. Zero while the source is
+	// down; then Get and List find nothing.
 	Revision() int64
 	// Get reads one stored version; false when there is none.
 	Get(key string) (Record, bool)

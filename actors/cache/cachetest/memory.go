@@ -22,6 +22,7 @@ type Memory struct {
 	events   []cache.SourceEvent
 	// cut is how many opened streams have been broken so far by Break.
 	cut     int
+	down    bool
 	streams map[*stream]struct{}
 }
 
@@ -112,6 +113,9 @@ func (m *Memory) wake() {
 func (m *Memory) Revision() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.down {
+		return 0
+	}
 	return m.revision
 }
 
@@ -120,13 +124,16 @@ func (m *Memory) Get(key string) (cache.Record, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.objects[key]
-	return r, ok
+	return r, ok && !m.down
 }
 
 // List implements cache.Source.
 func (m *Memory) List(prefix string) ([]cache.Record, int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.down {
+		return nil, 0
+	}
 	var records []cache.Record
 	for key, r := range m.objects {
 		if strings.HasPrefix(key, prefix) {
@@ -144,6 +151,20 @@ func (m *Memory) Follow(prefix string, after int64) cache.Stream {
 	s := &stream{source: m, prefix: prefix, after: after, cut: m.cut, signal: make(chan struct{}, 1)}
 	m.streams[s] = struct{}{}
 	return s
+}
+
+// Down makes the source answer nothing, as while its store is being opened again, until Up.
+func (m *Memory) Down() { m.setDown(true) }
+
+// Up ends Down.
+func (m *Memory) Up() { m.setDown(false) }
+
+func (m *Memory) setDown(down bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = down
+	m.cut++
+	m.wake()
 }
 
 // Skip moves the revision on without a change, as a write beside the objects does.

@@ -114,12 +114,16 @@ func (r *reconciler) judge(service *corev1.Service, reason, verb string, err err
 	return fmt.Errorf("cannot %s endpoints %s/%s: %w", verb, service.Namespace, service.Name, err)
 }
 
-// remove deletes the Endpoints of a Service that is gone.
+// remove deletes the Endpoints of a Service that is gone, by the API's word too: a mistake here cuts off a living Service.
 func (r *reconciler) remove(ctx context.Context, key operator.Key) error {
 	if !r.cache.Has(kind, key.Namespace, key.Name) {
 		return nil
 	}
-	err := r.client.CoreV1().Endpoints(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{})
+	_, err := r.client.CoreV1().Services(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	err = r.client.CoreV1().Endpoints(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot delete endpoints %s/%s: %w", key.Namespace, key.Name, err)
 	}

@@ -50,7 +50,7 @@ func New(c *cache.Cache, client kubernetes.Interface, events record.EventRecorde
 			operator.Self(serviceKind),
 			serving.ByPods(),
 			{Kind: kind, Keys: touched},
-			operator.Silent(nodeKind),
+			{Kind: nodeKind, Keys: joined},
 		},
 		Reconciler: &reconciler{cache: c, packer: packer, tracker: tracker, events: events, triggers: util.NewTriggerTimeTracker()},
 	}
@@ -69,6 +69,14 @@ func touched(c *cache.Cache, change cache.Change) []operator.Key {
 		}
 	}
 	return keys
+}
+
+// joined names the Services with pods on a node that has just come to be: a slice is refused while a pod's node is not known.
+func joined(c *cache.Cache, change cache.Change) []operator.Key {
+	if !change.Old.Zero() {
+		return nil
+	}
+	return serving.On(c, change.Meta().Name)
 }
 
 // reconciler runs passes over Services.

@@ -48,6 +48,15 @@ func selecting(c *cache.Cache, projected *util.PodProjectionKey) []operator.Key 
 	return keys
 }
 
+// On lists the Services that select a pod on a node.
+func On(c *cache.Cache, node string) []operator.Key {
+	var keys []operator.Key
+	for _, pod := range c.PodsOn(node) {
+		keys = append(keys, selecting(c, &util.PodProjectionKey{Namespace: pod.Namespace, Labels: pod.Labels})...)
+	}
+	return keys
+}
+
 // Managed tells whether endpoints of a Service are made by controllers; others are made by their users.
 func Managed(service *corev1.Service) bool {
 	return service.Spec.Type != corev1.ServiceTypeExternalName && service.Spec.Selector != nil
