@@ -148,7 +148,7 @@ func (h *Health) Child() supervision.Handler {
 func (h *Health) logChanges() {
 	now := map[string]string{}
 	for _, v := range verdicts(h.System.Inspect(), h.Root) {
-		if v.Reason != nil && v.Observed {
+		if v.Reason != nil && v.Observed && !v.Passing {
 			now[v.Name] = v.Reason.Error()
 		}
 	}

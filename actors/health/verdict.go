@@ -14,6 +14,8 @@ type Verdict struct {
 	Reason error
 	// Observed is false until the child has been seen running once.
 	Observed bool
+	// Passing states are on their way to another one and not worth a line in the log.
+	Passing bool
 }
 
 // verdicts judges every worker of the tree. The members of a pool are judged only when
@@ -24,6 +26,7 @@ func verdicts(tree supervision.Tree, root string) (out []Verdict) {
 			return true
 		}
 		v := Verdict{Name: short(n.Path, root), Reason: judge(n), Observed: n.Generation > 1 || n.State == core.Running}
+		v.Passing = !n.Hung && (n.State == core.Starting || n.State == core.Stopping)
 		if v.Reason == nil && pooled(n) {
 			return true
 		}

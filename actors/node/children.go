@@ -52,6 +52,8 @@ var errLost = errors.New("it cannot go on")
 type keeper[T any] struct {
 	limit time.Duration
 	make  func(ctx context.Context) (T, error)
+	// publish lets others see the thing before the child counts as ready; hide undoes that.
+	publish func(v T) (hide func())
 	// keep returns when ctx ends, or earlier with the reason why the thing is of no use any more.
 	keep func(ctx context.Context, v T) error
 }
@@ -70,7 +72,11 @@ func (k *keeper[T]) Receive(ctx supervision.Context, msg any) error {
 			return errLost
 		}
 		v := m.Value.(T)
-		ctx.Go(supervision.Job{Name: "keep", Endless: true, Run: func(c context.Context, _ func()) (any, error) { return nil, k.keep(c, v) }})
+		hide := k.publish(v)
+		ctx.Go(supervision.Job{Name: "keep", Endless: true, Run: func(c context.Context, _ func()) (any, error) {
+			defer hide()
+			return nil, k.keep(c, v)
+		}})
 		ctx.Ready()
 	}
 	return nil
@@ -83,9 +89,8 @@ func (p *parts) engineChild() supervision.Handler {
 		make: func(ctx context.Context) (*store.Store, error) {
 			return store.Open(ctx, store.Config{Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock})
 		},
+		publish: p.store.set,
 		keep: func(ctx context.Context, s *store.Store) error {
-			unset := p.store.set(s)
-			defer unset()
 			defer p.closeStore(ctx, s)
 			select {
 			case <-ctx.Done():
@@ -117,10 +122,9 @@ func (p *parts) serverChild(health http.Handler, extra map[string]http.Handler) 
 				AdvertiseAddr: netip.AddrPortFrom(p.address, netip.MustParseAddrPort(expandHost(p.cfg.APIAddr)).Port()).String(),
 			})
 		},
+		publish: p.server.set,
 		keep: func(ctx context.Context, s *apiserver.Server) error {
-			unset := p.server.set(s)
 			<-ctx.Done()
-			unset()
 			s.Close()
 			return nil
 		},

@@ -136,6 +136,9 @@ func removeWorkloads(ctx context.Context, c Config, say func(string, ...any)) er
 		return err
 	}
 	defer engine.Close()
+	if _, err := engine.Recover(ctx); err != nil {
+		say("some of what the node has made is damaged: %v", err)
+	}
 	pods, _ := engine.List(ctx)
 	if err := engine.RemoveAll(ctx); err != nil {
 		return fmt.Errorf("cannot remove containers: %w", err)

@@ -37,7 +37,21 @@ func sleep(args []string) int {
 		return fail("not a duration: %s", args[0])
 	}
 	time.Sleep(d)
+	if len(args) > 1 {
+		return exit(args[1:])
+	}
 	return 0
+}
+
+// tty tells whether standard input is a terminal.
+func tty([]string) int {
+	info, err := os.Stdin.Stat()
+	if err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Println("tty: yes")
+		return 0
+	}
+	fmt.Println("tty: no")
+	return 1
 }
 
 // waitForSignal ends with code 0 on SIGTERM or SIGINT, as a well-behaved server does.

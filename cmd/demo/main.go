@@ -3,7 +3,8 @@
 //
 //	demo [serve]         answer on :$PORT (8080) until SIGTERM
 //	demo exit N          end with code N
-//	demo sleep [D]       wait for D (default: until SIGTERM)
+//	demo sleep [D [N]]   wait for D (default: until SIGTERM), end with code N
+//	demo tty             tell whether standard input is a terminal
 //	demo spin            use one core until SIGTERM
 //	demo alloc MB        allocate and touch MB megabytes, then wait for SIGTERM
 //	demo env             print the environment, sorted
@@ -27,7 +28,7 @@ type command func(args []string) int
 func commands() map[string]command {
 	return map[string]command{
 		"serve": serve, "exit": exit, "sleep": sleep, "spin": spin, "alloc": alloc, "env": env, "cat": cat,
-		"write": write, "id": id, "echo": echo, "ignore-term": ignoreTerm, "upper": upper, "get": get,
+		"write": write, "id": id, "tty": tty, "echo": echo, "ignore-term": ignoreTerm, "upper": upper, "get": get,
 	}
 }
 

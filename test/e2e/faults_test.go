@@ -75,7 +75,7 @@ func TestStalledPartIsNamed(t *testing.T) {
 	h := newHost(t, 3)
 	h.start()
 	must(t, h.inject("node/scheduler", "hang"))
-	h.apply(onePod("waits", `command: ["/demo", "sleep", "1"]`, "Never"))
+	h.apply(onePod("waits", `command: ["/demo", "sleep", "1s"]`, "Never"))
 	h.eventually(podLimit, "/livez to name the scheduler", func() error {
 		_, err := h.try("get", "--raw", "/livez?verbose")
 		if err == nil {

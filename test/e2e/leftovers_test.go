@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/nodeactor/nodeactor/kubelet/network"
 	"github.com/nodeactor/nodeactor/test/hostimage"
 )
 
@@ -18,7 +20,7 @@ func TestNothingIsLeft(t *testing.T) {
 	h.importDemo()
 	idle := take(t)
 	h.apply(demoDeployment("web", 3, "      volumes: [{name: scratch, emptyDir: {medium: Memory}}]\n"))
-	h.apply(onePod("hostnet", `command: ["/demo", "sleep", "3600"]`, "Always"))
+	h.apply(onePod("hostnet", `command: ["/demo", "sleep"]`, "Always"))
 	h.waitPods("web", 3)
 	h.kubectl("delete", "deployment,pod", "--all", "--timeout=60s")
 	h.eventually(podLimit, "the pods to be gone", func() error {
@@ -27,7 +29,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		return nil
 	})
-	h.eventually(podLimit, "the host to be as before the pods", func() error { return same(idle, take(t)) })
+	h.eventually(podLimit, "the host to be as before the pods", func() error { return same(t, h, idle) })
 
 	h.apply(demoDeployment("web", 2, ""))
 	h.waitPods("web", 2)
@@ -35,8 +37,25 @@ func TestNothingIsLeft(t *testing.T) {
 	out, err := h.reset()
 	must(t, err)
 	mustContain(t, "what reset says", out, h.dir)
-	h.eventually(podLimit, "the host to be as before the node", func() error { return same(empty, take(t)) })
+	h.eventually(podLimit, "the host to be as before the node", func() error { return same(t, h, empty) })
 	if _, err := os.Stat(h.dir); !os.IsNotExist(err) {
 		t.Errorf("the data directory is still there: %v", err)
 	}
+}
+
+func take(t *testing.T) hostimage.Image {
+	t.Helper()
+	image, err := hostimage.Take()
+	must(t, err)
+	return image
+}
+
+// same compares what could be a node's; what else lives on the machine comes and goes.
+func same(t *testing.T, h *host, before hostimage.Image) error {
+	t.Helper()
+	bridge, prefix := network.Names(h.dir)
+	if extra := take(t).Since(before, h.dir, h.cgroup, bridge, prefix, "demo", "nodeactor", "netns"); len(extra) > 0 {
+		return notYet("there is more than before:\n%s", strings.Join(extra, "\n"))
+	}
+	return nil
 }
