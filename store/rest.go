@@ -95,7 +95,7 @@ func (s *Store) Backend() adapter.Backend {
 		Clock:           s.cfg.Clock,
 		Lease:           s.Lease,
 		CompactRevision: s.CompactRevision,
-		Go:              func(name string, f func(context.Context) error) { s.group.Go(name, f, nil) },
+		Go:              func(name string, f func(context.Context) error) bool { return s.group.Go(name, f, nil) },
 	}
 }
 

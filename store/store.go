@@ -12,6 +12,7 @@ import (
 	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/store/index"
 	"github.com/nodeactor/nodeactor/store/internal/guard"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 const (
@@ -61,9 +62,9 @@ var (
 
 // Config says where and as whom to open a store.
 type Config struct {
-	Dir      string      // made if absent
-	NodeName string      // name of this member
-	Clock    guard.Clock // nil = the machine's
+	Dir      string            // made if absent
+	NodeName string            // name of this member
+	Clock    supervision.Clock // nil = the machine's
 	Log      *slog.Logger
 }
 
@@ -87,7 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Log = slog.Default()
 	}
 	if cfg.Clock == nil {
-		cfg.Clock = guard.RealClock()
+		cfg.Clock = supervision.RealClock()
 	}
 	if cfg.NodeName == "" {
 		return nil, errors.New("cannot open store: no node name")

@@ -18,20 +18,20 @@ import (
 
 	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/store/index"
-	"github.com/nodeactor/nodeactor/store/internal/guard"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // Backend is what the adapter stands on.
 type Backend struct {
 	Engine engine.Engine
 	Index  *index.Index
-	Clock  guard.Clock
+	Clock  supervision.Clock
 	// Lease returns a lease that lives at least ttl seconds.
 	Lease func(ctx context.Context, ttl int64) (int64, error)
 	// CompactRevision is the revision up to which history is forgotten.
 	CompactRevision func() int64
-	// Go starts a guarded goroutine that ends when the store closes.
-	Go func(name string, f func(ctx context.Context) error)
+	// Go starts a guarded goroutine whose context ends when the store closes; false when it is closed.
+	Go func(name string, f func(ctx context.Context) error) bool
 }
 
 // Config describes one resource.

@@ -50,7 +50,11 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 		return nil, err
 	}
 	s.watchers.Add(1)
-	s.backend.Go("watch", w.run)
+	if !s.backend.Go("watch", w.run) {
+		w.cancel()
+		_ = w.run(w.ctx)
+		return nil, s.fault(index.ErrClosed)
+	}
 	// The index is always initialised, so the signal is true at once.
 	utilflowcontrol.WatchInitialized(ctx)
 	return w, nil

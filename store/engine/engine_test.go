@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodeactor/nodeactor/store/internal/guard"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 func openAt(t testing.TB, dir string) *Member {
 	t.Helper()
-	m, err := Open(context.Background(), Config{Dir: dir, NodeName: "n", Clock: guard.RealClock(), Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	m, err := Open(context.Background(), Config{Dir: dir, NodeName: "n", Clock: supervision.RealClock(), Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestBootIsQuick(t *testing.T) {
 	dir := t.TempDir()
 	for _, what := range []string{"first", "second"} {
 		start := time.Now()
-		m, err := Open(context.Background(), Config{Dir: dir, NodeName: "n", Clock: guard.RealClock(), Log: slog.Default()})
+		m, err := Open(context.Background(), Config{Dir: dir, NodeName: "n", Clock: supervision.RealClock(), Log: slog.Default()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestOpenRefusals(t *testing.T) {
 	try := func(dir string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		other, err := Open(ctx, Config{Dir: dir, NodeName: "n", Clock: guard.RealClock(), Log: slog.Default()})
+		other, err := Open(ctx, Config{Dir: dir, NodeName: "n", Clock: supervision.RealClock(), Log: slog.Default()})
 		if err == nil {
 			_ = other.Close(ctx)
 			t.Errorf("%s was accepted", dir)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nodeactor/nodeactor/store/internal/guard"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 const (
@@ -51,7 +52,7 @@ func init() {
 type Config struct {
 	Dir      string // made if absent
 	NodeName string // name of the member
-	Clock    guard.Clock
+	Clock    supervision.Clock
 	Log      *slog.Logger
 }
 
@@ -61,7 +62,7 @@ type Member struct {
 	lock   *os.File
 	failed *failure
 	group  *guard.Group
-	clock  guard.Clock
+	clock  supervision.Clock
 	// compactedTo is the last revision this process compacted to.
 	compactedTo atomic.Int64
 }
