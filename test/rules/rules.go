@@ -26,6 +26,7 @@ func All() []Rule {
 		{"no unfinished work", unfinished},
 		{"no private places", privatePlaces},
 		{"function length", functionLength},
+		{"mentions can be followed", mentions},
 	}
 }
 

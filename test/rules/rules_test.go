@@ -51,6 +51,8 @@ var bad = []struct{ path, source, want string }{
 	{"actors/x/a_test.go", "package x\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip() }\n", "5: skips say why"},
 	{"actors/x/a.go", "// Package x x.\npackage x\n\n// TO" + "DO: more\n", "4: no unfinished work"},
 	{"actors/x/a.go", "// Package x x.\npackage x\n\nvar x = \"/wo" + "rk/main\"\n", "4: no private places"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\n// See absent" + ".md.\n", "4: mentions can be followed"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\n// For issue " + "#7.\n", "4: mentions can be followed"},
 	{"actors/x/a.go", "// Package x x.\npackage x\n\nfunc f() {\n" + strings.Repeat("\n", 90) + "}\n", "4: function length"},
 }
 

@@ -21,7 +21,7 @@ var weakStarts = []string{"failed ", "could not ", "couldn't ", "unable to ", "e
 
 // upstreamTexts begin texts that a user of Kubernetes knows word for word from statuses and events; they stay as they are.
 var upstreamTexts = []string{
-	"couldn't find key ", "Failed to create pod sandbox", "Failed to apply default image tag", "Container image ",
+	"couldn't find key ", "Failed to create pod sandbox", "Failed to apply default image tag", "Container image ", "unable to transform key",
 }
 
 // errorText finds error texts that do not read well after a colon: capitals, full stops, weak starts.
@@ -135,9 +135,12 @@ func unfinished(t *Tree) []Finding {
 	})
 }
 
+// developmentPlaces are where the tree was developed.
+var developmentPlaces = []string{"/wo" + "rk/main", "/wo" + "rk/plan", "/wo" + "rk/shared", "/wo" + "rk/.lib"}
+
 // privatePlaces finds paths and hosts that exist only where the tree was developed or is being tested.
 func privatePlaces(t *Tree) []Finding {
-	places := append(machinePlaces(), "/wo"+"rk/")
+	places := append(machinePlaces(), developmentPlaces...)
 	if len(t.Root) > len("/") {
 		places = append(places, t.Root+"/")
 	}
