@@ -30,6 +30,8 @@ const (
 	deleteCollectionWorkers = 4
 	// aggregationRetryPause is how long a failed pass over the aggregated ClusterRoles waits for the next.
 	aggregationRetryPause = time.Second
+	// policyWorkers is how many objects of the RBAC policy are worked on at once.
+	policyWorkers = 16
 	// closeTimeout bounds how long Close waits for what it stopped.
 	closeTimeout = 5 * time.Second
 	// defaultServiceCIDR is where ClusterIPs come from unless configured.

@@ -3,15 +3,11 @@ package apiserver
 import (
 	"net/http"
 
-	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
-	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/util/openapi"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/component-base/tracing"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
 
 // noTracing records nothing.
@@ -41,23 +37,13 @@ func (s *Server) genericConfig() (*genericapiserver.Config, error) {
 	c.RequestInfoResolver = genericapiserver.NewRequestInfoResolver(c)
 	c.BuildHandlerChainFunc = s.networkChain
 	c.HealthzChecks, c.LivezChecks, c.ReadyzChecks = nil, nil, nil
-	setOpenAPI(c)
+	c.OpenAPIV3Config = definitionOpenAPI()
 	objects, err := dynamic.NewForConfig(s.dynamicConfig())
 	if err != nil {
 		return nil, err
 	}
 	c.AdmissionControl, err = s.newAdmission(s.client, objects, s.serviceResolver())
 	return c, err
-}
-
-// setOpenAPI says how the documents are named and where their definitions come from.
-func setOpenAPI(c *genericapiserver.Config) {
-	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
-	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme)
-	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
-	c.OpenAPIConfig.Info.Title = "Kubernetes"
-	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
-	c.OpenAPIV3Config.Info.Title = "Kubernetes"
 }
 
 // notFound answers for paths that nobody knows. While stored custom resources are still being read, a path may only be unknown yet, and

@@ -120,7 +120,9 @@ func TestPanicInAHandlerIsAnAnswer(t *testing.T) {
 	bad := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })
 	f := newFixtureIn(t, t.TempDir(), Config{ExtraHandlers: map[string]http.Handler{"/bad": bad}})
 	for _, client := range []func() error{
-		func() error { return f.admin.Discovery().RESTClient().Get().AbsPath("/bad").MaxRetries(0).Do(f.ctx).Error() },
+		func() error {
+			return f.admin.Discovery().RESTClient().Get().AbsPath("/bad").MaxRetries(0).Do(f.ctx).Error()
+		},
 	} {
 		if err := client(); err == nil || !strings.Contains(err.Error(), "panic") {
 			t.Errorf("got %v", err)

@@ -12,10 +12,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	"k8s.io/apimachinery/pkg/labels"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	openapibuilder "k8s.io/kube-openapi/pkg/builder"
 	openapibuilder3 "k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/common/restfuladapter"
 	"k8s.io/kube-openapi/pkg/handler"
 	"k8s.io/kube-openapi/pkg/handler3"
@@ -24,8 +22,8 @@ import (
 )
 
 // installOpenAPI serves the documents of all that is served. None is built yet.
-func (s *Server) installOpenAPI(c *genericapiserver.Config) {
-	b := &documentBuilder{server: s, v2: c.OpenAPIConfig, v3: c.OpenAPIV3Config}
+func (s *Server) installOpenAPI() {
+	b := &documentBuilder{server: s}
 	release := s.version.info.GitVersion + s.version.info.GitCommit
 	v3 := &documents{release: release, index: b.indexV3, build: b.buildV3, proto: handler3.ToV3ProtoBinary}
 	v2 := &documents{release: release, index: b.indexV2, build: b.buildV2, proto: handler.ToProtoBinary}
@@ -38,8 +36,6 @@ func (s *Server) installOpenAPI(c *genericapiserver.Config) {
 // documentBuilder builds documents from the routes of the built-in groups and from the CustomResourceDefinitions.
 type documentBuilder struct {
 	server *Server
-	v2     *common.Config
-	v3     *common.OpenAPIV3Config
 }
 
 // services returns the built-in routes by the path of their document.
@@ -112,7 +108,7 @@ func (b *documentBuilder) indexV2() map[string]string {
 
 func (b *documentBuilder) buildV3(path string) (any, error) {
 	if service := b.services()[path]; service != nil {
-		return openapibuilder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices([]*restful.WebService{service}), b.v3)
+		return openapibuilder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices([]*restful.WebService{service}), builtinOpenAPI().v3)
 	}
 	var parts []*spec3.OpenAPI
 	err := b.eachServed(func(crd *apiextensionsv1.CustomResourceDefinition, version string) error {
@@ -135,7 +131,7 @@ func (b *documentBuilder) buildV2(string) (any, error) {
 		services = append(services, service)
 	}
 	slices.SortFunc(services, func(a, b *restful.WebService) int { return strings.Compare(a.RootPath(), b.RootPath()) })
-	built, err := openapibuilder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services), b.v2)
+	built, err := openapibuilder.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services), builtinOpenAPI().v2)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // policyStep brings one object of the policy up to date.
@@ -31,12 +34,24 @@ func (s *Server) ensurePolicy(ctx context.Context) error {
 		}
 		steps = append(steps, more...)
 	}
-	for _, step := range steps {
-		if err := step.run(ctx); err != nil {
-			return fmt.Errorf("cannot reconcile %s: %w", step.what, err)
-		}
+	return runSteps(ctx, steps)
+}
+
+// runSteps runs the steps, some at once: they do not depend on each other, and writes that wait for the disk together wait once.
+func runSteps(ctx context.Context, steps []policyStep) error {
+	var next atomic.Int64
+	workers := supervision.NewGroup(ctx, "RBAC policy", nil)
+	for range policyWorkers {
+		workers.Go("steps", func(ctx context.Context) error {
+			for i := next.Add(1) - 1; i < int64(len(steps)); i = next.Add(1) - 1 {
+				if err := steps[i].run(ctx); err != nil {
+					return fmt.Errorf("cannot reconcile %s: %w", steps[i].what, err)
+				}
+			}
+			return nil
+		})
 	}
-	return nil
+	return workers.Wait()
 }
 
 func (p policyStep) run(ctx context.Context) error {

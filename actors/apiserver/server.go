@@ -139,11 +139,11 @@ func (s *Server) assembleServers() error {
 	if s.api, err = config.Complete(nil).New("nodeactor", s.crds.GenericAPIServer); err != nil {
 		return err
 	}
-	if err := s.installGroups(); err != nil {
+	if err := s.installGroups(config); err != nil {
 		return err
 	}
 	s.installHandlers()
-	s.installOpenAPI(config)
+	s.installOpenAPI()
 	if err := s.listCustomGroups(); err != nil {
 		return err
 	}
@@ -152,12 +152,35 @@ func (s *Server) assembleServers() error {
 }
 
 // installGroups adds the built-in groups.
-func (s *Server) installGroups() error {
-	kubeletTLS, err := s.config.Identity.KubeletClientTLS()
+func (s *Server) installGroups(config *genericapiserver.Config) error {
+	core, err := s.coreGroup()
+	if err != nil {
+		return fmt.Errorf("cannot assemble the core API group: %w", err)
+	}
+	named, err := s.namedGroups(s.client)
 	if err != nil {
 		return err
 	}
-	core := &core{
+	converter := newLateConverter(append([]*genericapiserver.APIGroupInfo{core}, named...))
+	s.spawn("schemas", func() { _, _ = converter.build() }) // an error is the first writer's
+	i := &installer{server: s.api, config: config, converter: converter}
+	if err := i.installCore(core); err != nil {
+		return err
+	}
+	for _, group := range named {
+		if err := i.installNamed(group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) coreGroup() (*genericapiserver.APIGroupInfo, error) {
+	kubeletTLS, err := s.config.Identity.KubeletClientTLS()
+	if err != nil {
+		return nil, err
+	}
+	return (&core{
 		options:    s.options,
 		authorizer: s.authorizer,
 		tokens:     s.credentials.tokens,
@@ -165,19 +188,7 @@ func (s *Server) installGroups() error {
 		allocators: s.allocators,
 		kubelets:   newKubeletTransport(kubeletTLS),
 		pods:       newPodTransport(),
-	}
-	group, err := core.group()
-	if err != nil {
-		return fmt.Errorf("cannot assemble the core API group: %w", err)
-	}
-	if err := s.api.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, group); err != nil {
-		return err
-	}
-	groups, err := s.namedGroups(s.client)
-	if err != nil {
-		return err
-	}
-	return s.api.InstallAPIGroups(groups...)
+	}).group()
 }
 
 // installHandlers mounts what is not a resource.
