@@ -37,6 +37,7 @@ type Ledger interface {
 
 // Clock is the part of the process's clock that the store uses.
 type Clock interface {
+	Now() time.Time
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 	Sleep(ctx context.Context, d time.Duration) error
 }

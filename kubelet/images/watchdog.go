@@ -14,18 +14,19 @@ type watchdog struct {
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	touched bool
+	last    time.Time // of the last touch
 	stopped bool
 	halt    func() bool
 }
 
-// watch derives a context that ends with ErrStalled when nothing touches the watchdog for between one and two limits.
-// The caller must call stop.
+// watch derives a context that ends with ErrStalled when nothing touches the watchdog for a whole limit. The caller must
+// call stop.
 func watch(ctx context.Context, clock Clock, limit time.Duration) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchdog{clock: clock, limit: limit, cancel: cancel}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.last = clock.Now()
 	w.halt = clock.AfterFunc(limit, w.elapsed)
 	return ctx, w
 }
@@ -33,18 +34,18 @@ func watch(ctx context.Context, clock Clock, limit time.Duration) (context.Conte
 func (w *watchdog) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.touched = true
+	w.last = w.clock.Now()
 }
 
-// elapsed runs when a limit has passed.
+// elapsed runs when a limit has passed since what was then the last touch.
 func (w *watchdog) elapsed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	idle := w.clock.Now().Sub(w.last)
 	switch {
 	case w.stopped:
-	case w.touched:
-		w.touched = false
-		w.halt = w.clock.AfterFunc(w.limit, w.elapsed)
+	case idle < w.limit:
+		w.halt = w.clock.AfterFunc(w.limit-idle, w.elapsed)
 	default:
 		w.cancel(fmt.Errorf("%w for %v", ErrStalled, w.limit))
 	}
