@@ -4,14 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
+
+// Reasons of dead letters.
+const (
+	whyNobody   = "it was sent to nobody"
+	whyAbsent   = "the child is not running"
+	whyStopping = "the child is stopping"
+	whyEnded    = "the child ended"
+	whyFull     = "the mailbox is full"
+	whyDropped  = "the mailbox was full and this was its oldest message"
+	whyFenced   = "the sender is fenced"
+)
+
+// errOverflow is returned when a mailbox is full whose policy makes that a fault.
+var errOverflow = errors.New("the mailbox is full")
 
 // owner is what a cell reports to: its supervisor, or the system for the root.
 type owner interface {
@@ -20,6 +32,8 @@ type owner interface {
 	// childExited is called once, when nothing of the cell runs any more; normal means
 	// that it ended without a fault and without having been told to.
 	childExited(c *cell, normal bool)
+	// childReturned is called once for a cell that was abandoned and has ended after all.
+	childReturned(c *cell)
 }
 
 // phase is where a cell is between its first message and its exit.
@@ -31,128 +45,132 @@ const (
 	closed
 )
 
-// cell is one generation of one child: mailbox, guard and jobs.
+// cell is one generation of one child: mailbox, guard and jobs. It is small, because there
+// is one for each manifest.
 type cell struct {
-	sys     *System
-	slot    *slot
-	gen     uint64
-	spec    *Spec
-	owner   owner
-	handler Handler
-	ctx     context.Context
-	cancel  context.CancelFunc
+	sys   *System
+	slot  *slot
+	spec  *Spec
+	owner owner
+	// build makes the handler of a worker.
+	build func() Handler
+	gen   uint64
+	born  int64
 
 	fenced    atomic.Bool
 	busySince atomic.Int64
-	inject    atomic.Int32
+	// watched is set while the watchdog has more to look at than busySince.
+	watched atomic.Bool
 
-	mu         sync.Mutex
-	queue      []any
-	head       int
-	current    any
-	phase      phase
-	running    bool
-	stopped    bool
-	reported   bool
-	deferReady bool
-	ready      bool
-	normal     bool
-	holds      int
-	jobs       []*jobRecord
-	index      int
+	mu      sync.Mutex
+	handler Handler
+	// control holds what supervision itself sends: it comes first and knows no limit.
+	control queue
+	inbox   queue
+	current any
+	ctx     context.Context
+	cancel  context.CancelFunc
+	jobs    []*jobRecord
+	index   int32
+	holds   int32
+	phase   phase
+	// unborn: Started has not been handled. running: a goroutine handles messages.
+	unborn, running bool
+	// told: Stopping may be given out. saidStop: it was. stopped: it was handled.
+	told, saidStop, stopped bool
+	// reported: the hang of the current message is known.
+	reported, lateStart      bool
+	deferReady, ready        bool
+	normal, zombie, returned bool
 }
 
-// injection codes of cell.inject; a fault kind plus one.
-const noInjection = 0
-
-func newCell(sys *System, sl *slot, gen uint64, spec *Spec, o owner, h Handler) *cell {
-	c := &cell{sys: sys, slot: sl, gen: gen, spec: spec, owner: o, handler: h}
-	c.ctx, c.cancel = context.WithCancel(sys.ctx)
-	return c
+// newCell makes a cell that queues messages until it is started. Workers have no handler yet:
+// build is called under the guard.
+func newCell(sys *System, sl *slot, gen uint64, spec *Spec, o owner) *cell {
+	return &cell{sys: sys, slot: sl, gen: gen, spec: spec, owner: o, build: spec.Start, unborn: true, running: true}
 }
 
-// start makes the cell current and gives it its first message.
+// start gives the cell its first message.
 func (c *cell) start() {
-	c.slot.cell.Store(c)
+	c.born = c.sys.clock.Now().UnixNano()
+	c.watched.Store(true)
 	c.sys.track(c)
-	c.post(Started{}, true)
+	go c.run()
 }
 
-// post queues a message and wakes the cell. Internal messages are never refused by a
-// limit, and are taken until the cell has exited.
-func (c *cell) post(msg any, internal bool) bool {
+// post queues a message and wakes the cell; false means that it became a dead letter.
+func (c *cell) post(msg any) bool {
 	c.mu.Lock()
-	if c.phase == closed || c.phase == closing && !internal {
+	if c.phase != open {
 		c.mu.Unlock()
-		c.sys.deadLetter(c.slot.path, msg, "the child is stopping")
-		return false
+		return c.sys.deadLetter(c.slot.path, msg, whyStopping)
 	}
-	if !internal && c.waiting() >= c.spec.Mailbox.Limit && !c.makeRoom(msg) {
-		return false
+	if c.inbox.n >= c.spec.Mailbox.Limit {
+		return c.overflow(msg)
 	}
-	c.push(msg)
+	c.inbox.push(msg)
 	c.wakeAndUnlock()
 	return true
 }
 
-func (c *cell) waiting() int { return len(c.queue) - c.head }
-
-func (c *cell) push(msg any) {
-	if c.head > 0 && c.head == len(c.queue) {
-		c.queue, c.head = c.queue[:0], 0
-	}
-	c.queue = append(c.queue, msg)
-}
-
-// makeRoom applies the overflow policy. When it returns false the lock is released.
-func (c *cell) makeRoom(msg any) bool {
-	switch c.spec.Mailbox.Overflow {
-	case core.DropOldest:
-		old := c.pop()
-		c.mu.Unlock()
-		c.sys.deadLetter(c.slot.path, old, "the mailbox was full")
-		c.mu.Lock()
-		return true
-	case core.FaultOnOverflow:
-		c.mu.Unlock()
-		c.fail(fmt.Errorf("mailbox overflow at %d messages", c.spec.Mailbox.Limit), msg)
-	default:
-		c.mu.Unlock()
-	}
-	c.sys.deadLetter(c.slot.path, msg, "the mailbox is full")
-	return false
-}
-
-func (c *cell) pop() any {
-	msg := c.queue[c.head]
-	c.queue[c.head] = nil
-	c.head++
-	if c.head == len(c.queue) {
-		c.queue, c.head = c.queue[:0], 0
-	}
-	return msg
-}
-
-func (c *cell) wakeAndUnlock() {
-	if c.running {
+// postControl queues a message of supervision itself. It is taken until the cell has exited,
+// and is not worth a dead letter after that.
+func (c *cell) postControl(msg any) {
+	c.mu.Lock()
+	if c.phase == closed {
 		c.mu.Unlock()
 		return
 	}
-	c.running = true
-	c.mu.Unlock()
-	go c.run()
+	c.control.push(msg)
+	c.wakeAndUnlock()
 }
 
-// run handles messages until the mailbox is empty.
+// postOwn queues a message which the generation has for itself, while it is open.
+func (c *cell) postOwn(msg any) {
+	c.mu.Lock()
+	if c.phase != open {
+		c.mu.Unlock()
+		return
+	}
+	c.control.push(msg)
+	c.wakeAndUnlock()
+}
+
+// overflow applies the overflow policy; it is called with the lock held and releases it.
+func (c *cell) overflow(msg any) bool {
+	if c.spec.Mailbox.Overflow == core.DropOldest {
+		old := c.inbox.pop()
+		c.inbox.push(msg)
+		c.wakeAndUnlock()
+		c.sys.deadLetter(c.slot.path, old, whyDropped)
+		return true
+	}
+	c.mu.Unlock()
+	if c.spec.Mailbox.Overflow == core.FaultOnOverflow {
+		c.fail(fmt.Errorf("cannot queue message %d: %w", c.spec.Mailbox.Limit+1, errOverflow), msg)
+	}
+	return c.sys.deadLetter(c.slot.path, msg, whyFull)
+}
+
+func (c *cell) wakeAndUnlock() {
+	wake := !c.running
+	c.running = true
+	c.mu.Unlock()
+	if wake {
+		go c.run()
+	}
+}
+
+// run handles messages until there is nothing to do.
 func (c *cell) run() {
 	for {
 		c.mu.Lock()
-		if c.phase == closed || c.waiting() == 0 {
+		msg, ok := c.next()
+		if !ok {
 			c.running = false
 			c.exitIfDone()
 			return
 		}
-		msg := c.pop()
 		c.current = msg
 		c.mu.Unlock()
 		c.busySince.Store(c.sys.clock.Now().UnixNano())
@@ -160,52 +178,24 @@ func (c *cell) run() {
 	}
 }
 
-// receive is the guard around the handler.
-func (c *cell) receive(msg any) (err error) {
-	finished := false
-	defer func() {
-		if finished {
-			return
-		}
-		panics.Add(1)
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
-			return
-		}
-		// A Goexit unwinds this goroutine: the mailbox goes on in another one.
-		go func() {
-			c.handled(msg, errGoexit)
-			c.run()
-		}()
-	}()
-	if c.inject.Load() != noInjection {
-		err = c.injected(msg)
+// next takes the message whose turn it is: Started, what supervision has to say, ordinary
+// messages, and Stopping last. The lock is held.
+func (c *cell) next() (msg any, ok bool) {
+	switch {
+	case c.phase == closed:
+		return nil, false
+	case c.unborn && c.phase == open:
+		c.unborn = false
+		return Started{}, true
+	case c.control.n > 0:
+		return c.control.pop(), true
+	case c.phase == open && c.inbox.n > 0:
+		return c.inbox.pop(), true
+	case c.phase == closing && c.told && !c.saidStop:
+		c.saidStop = true
+		return Stopping{}, true
 	}
-	if err == nil {
-		err = c.handler.Receive(c, msg)
-	}
-	finished = true
-	return err
-}
-
-// injected carries out a requested fault, once, on the first message that is not part of
-// the child's life cycle.
-func (c *cell) injected(msg any) error {
-	switch msg.(type) {
-	case Started, Stopping:
-		return nil
-	}
-	switch code := c.inject.Swap(noInjection); FaultKind(code - 1) {
-	case Panic:
-		panic("injected panic")
-	case Hang:
-		<-c.ctx.Done()
-		return nil
-	case BindFailure:
-		return &BindError{Addr: "injected", Err: errors.New("injected bind failure")}
-	default:
-		return errors.New("injected error")
-	}
+	return nil, false
 }
 
 // handled closes the books of one message.
@@ -221,18 +211,22 @@ func (c *cell) handled(msg any, err error) {
 	acknowledge := started && err == nil && !c.deferReady
 	c.mu.Unlock()
 	switch {
+	case err == nil && acknowledge:
+		c.Ready()
+	case err == nil:
 	case errors.Is(err, ErrDone):
 		c.end(true)
-	case err != nil:
+	default:
 		c.fail(err, msg)
-	case acknowledge:
-		c.Ready()
 	}
 }
 
 // onlyPanics drops plain errors of the last message: the child is going anyway.
 func onlyPanics(err error) error {
-	if k, _ := classify(err); err != nil && k == Panic {
+	if err == nil {
+		return nil
+	}
+	if k, _ := classify(err); k == Panic {
 		return err
 	}
 	return nil
@@ -244,11 +238,12 @@ func (c *cell) fail(err error, msg any) {
 	c.failKind(kind, err, stack, describe(msg))
 }
 
+// failKind records the fault, begins the way out, and tells the owner unless the cell was on
+// its way out already.
 func (c *cell) failKind(kind FaultKind, err error, stack []byte, doing string) {
 	f := c.fault(kind, err, stack, doing)
-	late := !c.end(false)
-	c.sys.record(f, c)
-	if !late {
+	c.sys.record(f, c.slot)
+	if c.end(false) {
 		c.owner.childFault(c, f)
 	}
 }
@@ -269,36 +264,54 @@ func describe(msg any) string {
 	return fmt.Sprintf("%T", msg)
 }
 
-// stop asks the cell to end; safe to call again.
-func (c *cell) stop() { c.end(false) }
+// stop lets the cell end: Stopping is its last message. Safe to call again.
+func (c *cell) stop() {
+	c.end(false)
+	c.mu.Lock()
+	if c.phase != closing || c.told {
+		c.mu.Unlock()
+		return
+	}
+	c.told = true
+	c.wakeAndUnlock()
+}
 
-// end begins the way out: the context ends, what waits is drained, Stopping comes last.
-// It returns false when the cell was on its way out already.
+// end begins the way out: the context ends and what waits is drained. A cell that ends
+// because its work is done stops at once; a failed one waits for its owner's stop, so that
+// children stop in order. It returns false when the cell was on its way out already.
 func (c *cell) end(normal bool) bool {
 	c.mu.Lock()
 	if c.phase != open {
 		c.mu.Unlock()
 		return false
 	}
-	c.phase, c.normal = closing, normal
-	dropped := c.drain()
-	c.push(Stopping{})
-	c.cancel()
+	c.phase, c.normal, c.told = closing, normal, normal
+	if c.handler == nil && c.unborn {
+		c.unborn, c.saidStop, c.stopped = false, true, true
+	}
+	dropped := c.inbox.drain()
+	if c.spec.Kind == core.Worker {
+		c.control = queue{}
+	}
+	cancel := c.cancel
 	c.wakeAndUnlock()
+	if cancel != nil {
+		cancel()
+	}
 	c.deadLetters(dropped)
 	return true
 }
 
-func (c *cell) drain() (dropped []any) {
-	for c.waiting() > 0 {
-		dropped = append(dropped, c.pop())
-	}
-	return dropped
+// endingNormally tells whether the cell is leaving because its work is done.
+func (c *cell) endingNormally() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase != open && c.normal
 }
 
 func (c *cell) deadLetters(msgs []any) {
 	for _, m := range msgs {
-		c.sys.deadLetter(c.slot.path, m, "the child ended")
+		c.sys.deadLetter(c.slot.path, m, whyEnded)
 	}
 }
 
@@ -317,8 +330,15 @@ func (c *cell) release() {
 
 // exitIfDone is called with the lock held and releases it.
 func (c *cell) exitIfDone() {
-	done := c.phase == closing && c.stopped && !c.running && c.waiting() == 0 && len(c.jobs) == 0 && c.holds == 0
-	if !done {
+	idle := !c.running && len(c.jobs) == 0
+	if idle && c.zombie && !c.returned {
+		c.returned = true
+		c.mu.Unlock()
+		c.sys.zombies.Add(-1)
+		c.owner.childReturned(c)
+		return
+	}
+	if !idle || c.phase != closing || !c.stopped || c.control.n > 0 || c.holds > 0 {
 		c.mu.Unlock()
 		return
 	}
@@ -329,23 +349,45 @@ func (c *cell) exitIfDone() {
 	c.owner.childExited(c, normal)
 }
 
-// abandon fences the cell and forgets it, whatever it is still doing.
-func (c *cell) abandon() {
-	c.fenced.Store(true)
+// abandon gives the cell up, whatever it is still doing: it is fenced, forgotten and gets no
+// further message. It returns false when the cell had exited in time.
+func (c *cell) abandon() bool {
 	c.mu.Lock()
-	already := c.phase == closed
-	c.phase = closed
-	dropped := c.drain()
-	c.mu.Unlock()
-	if already {
-		return
+	if c.phase == closed {
+		c.mu.Unlock()
+		return false
 	}
-	c.cancel()
-	c.deadLetters(dropped)
-	c.retire()
+	c.phase, c.zombie = closed, true
+	dropped, cancel := c.inbox.drain(), c.cancel
+	c.control = queue{}
+	c.mu.Unlock()
 	c.sys.abandoned.Add(1)
-	if a, ok := c.handler.(interface{ abandonChildren() }); ok {
-		a.abandonChildren()
+	c.sys.zombies.Add(1)
+	c.retire()
+	if cancel != nil {
+		cancel()
+	}
+	c.deadLetters(dropped)
+	c.disownChildren()
+	c.mu.Lock()
+	c.exitIfDone()
+	return true
+}
+
+// disown fences the cell and lets it stop in its own time, because nobody is left to wait.
+func (c *cell) disown() {
+	c.fenced.Store(true)
+	c.stop()
+	c.slot.cell.CompareAndSwap(c, nil)
+	c.disownChildren()
+}
+
+func (c *cell) disownChildren() {
+	c.mu.Lock()
+	h := c.handler
+	c.mu.Unlock()
+	if a, ok := h.(interface{ disownChildren() }); ok {
+		a.disownChildren()
 	}
 }
 
@@ -355,49 +397,13 @@ func (c *cell) retire() {
 	c.sys.untrack(c)
 }
 
-// The methods below make a cell the Context of its handler.
-
-func (c *cell) Context() context.Context { return c.ctx }
-func (c *cell) Path() string             { return c.slot.path }
-func (c *cell) Generation() uint64       { return c.gen }
-func (c *cell) Self() Ref                { return Ref{c.slot} }
-func (c *cell) Clock() Clock             { return c.sys.clock }
-func (c *cell) Log() *slog.Logger        { return c.sys.log.With("actor", c.slot.path) }
-func (c *cell) System() *System          { return c.sys }
-func (c *cell) Fence() Fence             { return Fence{c} }
-
-func (c *cell) Send(to Ref, msg any) {
-	if c.fenced.Load() {
-		c.sys.deadLetter(c.slot.path, msg, "the sender is fenced")
-		return
-	}
-	c.sys.Send(to, msg)
-}
-
-func (c *cell) After(d time.Duration, msg any) (cancel func()) {
-	stop := c.sys.clock.AfterFunc(d, func() {
-		c.mu.Lock()
-		live := c.phase == open
-		c.mu.Unlock()
-		if live {
-			c.post(msg, true)
-		}
-	})
-	return func() { stop() }
-}
-
-func (c *cell) DeferReady() {
+// abortBirth gives up a cell that was never started.
+func (c *cell) abortBirth() {
 	c.mu.Lock()
-	c.deferReady = true
+	c.phase = closed
+	dropped := c.inbox.drain()
 	c.mu.Unlock()
-}
-
-func (c *cell) Ready() {
-	c.mu.Lock()
-	first := !c.ready && c.phase == open
-	c.ready = true
-	c.mu.Unlock()
-	if first {
-		c.owner.childReady(c)
-	}
+	c.fenced.Store(true)
+	c.slot.cell.CompareAndSwap(c, nil)
+	c.deadLetters(dropped)
 }

@@ -1,15 +1,24 @@
 package supervision
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// ringSize is how many faults are kept for people to look at.
-const ringSize = 1000
+// Limits of the fault ring.
+const (
+	// ringSize is how many faults are kept for people to look at, and how many signatures.
+	ringSize = 1000
+	// countsLimit is how many (path, kind) pairs are counted apart.
+	countsLimit = 10_000
+)
 
 // Fault is one thing that went wrong with one generation of one child.
 type Fault struct {
@@ -29,11 +38,30 @@ func (f Fault) Error() string {
 	return fmt.Sprintf("%s of %s#%d in %s: %v", f.Kind, f.Path, f.Generation, f.Message, f.Err)
 }
 
-// signature tells faults of one cause from others.
+// Unwrap returns the cause.
+func (f Fault) Unwrap() error { return f.Err }
+
+// signature tells faults of one cause from others: by where the stack was, or else by what
+// the error says.
 func (f Fault) signature() uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d|%s|%s|%v", f.Kind, f.Path, f.Message, f.Err)
+	fmt.Fprintf(h, "%d|%s", f.Kind, f.Message)
+	if frames := functions(f.Stack); len(frames) > 0 {
+		h.Write(frames)
+	} else {
+		fmt.Fprintf(h, "|%s|%v", f.Path, f.Err)
+	}
 	return h.Sum64()
+}
+
+// functions reduces a stack to the names in it: addresses and goroutine numbers change.
+func functions(stack []byte) (names []byte) {
+	for line := range bytes.Lines(stack) {
+		if i := bytes.LastIndexByte(line, '('); i > 0 && line[0] != '\t' {
+			names = append(names, line[:i]...)
+		}
+	}
+	return names
 }
 
 // FaultKey counts faults of a kind at a path.
@@ -66,29 +94,39 @@ func (r *FaultRing) add(f Fault) (first bool) {
 		r.ring[r.next] = f
 	}
 	r.next = (r.next + 1) % ringSize
-	r.counts[FaultKey{f.Path, f.Kind}]++
+	r.counts[r.key(f)]++
 	sig := f.signature()
 	first = !r.seen[sig]
 	if len(r.seen) > ringSize {
 		clear(r.seen)
 	}
 	r.seen[sig] = true
-	subs := make([]func(Fault), 0, len(r.subs))
-	for _, s := range r.subs {
-		subs = append(subs, s)
-	}
+	subs := slices.Collect(maps.Values(r.subs))
 	r.mu.Unlock()
 	for _, s := range subs {
-		s(f)
+		tell(s, f)
 	}
 	return first
 }
 
-// forget makes the next fault of path count as new again: it had recovered in between.
-func (r *FaultRing) forget(f Fault) {
-	r.mu.Lock()
-	delete(r.seen, f.signature())
-	r.mu.Unlock()
+// key is what a fault is counted under. When there are too many paths, those of a group
+// share one key.
+func (r *FaultRing) key(f Fault) FaultKey {
+	k := FaultKey{f.Path, f.Kind}
+	if _, ok := r.counts[k]; ok || len(r.counts) < countsLimit {
+		return k
+	}
+	return FaultKey{f.Path[:strings.LastIndexByte(f.Path, '/')+1] + "*", f.Kind}
+}
+
+// tell calls one subscriber, whose own panic is none of the child's business.
+func tell(subscriber func(Fault), f Fault) {
+	defer func() {
+		if v := recover(); v != nil {
+			panics.Add(1)
+		}
+	}()
+	subscriber(f)
 }
 
 // Recent returns the kept faults, oldest first; the slice is the caller's.

@@ -70,15 +70,16 @@ func (c *cell) node() Node {
 	n := Node{Path: c.slot.path, Row: c.spec.Row, Supervisor: c.spec.Kind == core.Supervisor, Generation: c.gen, LastFault: c.slot.fault.Load()}
 	now := c.sys.clock.Now().UnixNano()
 	c.mu.Lock()
-	n.Mailbox, n.Jobs, n.Hung = c.waiting(), len(c.jobs), c.reported
+	n.Mailbox, n.Jobs, n.Hung = c.inbox.n+c.control.n, len(c.jobs), c.reported || c.lateStart
 	if busy := c.busySince.Load(); busy != 0 && c.current != nil {
 		n.BusyFor, n.BusyWith = time.Duration(now-busy), fmt.Sprintf("%T", c.current)
 	}
 	for _, j := range c.jobs {
 		n.Hung = n.Hung || j.reported
 	}
+	h := c.handler
 	c.mu.Unlock()
-	switch h := c.handler.(type) {
+	switch h := h.(type) {
 	case *supervisor:
 		n.Children = h.nodes()
 	case *pool:

@@ -33,14 +33,18 @@ func (c *cell) Go(j Job) {
 	r := &jobRecord{name: j.Name, started: now, within: j.BeatWithin}
 	r.lastBeat.Store(now.UnixNano())
 	if j.Deadline <= 0 && j.BeatWithin <= 0 && !j.Endless || j.Run == nil {
-		c.post(JobDone{Name: j.Name, Err: fmt.Errorf("cannot run job %s: %w", j.Name, errJobSpec)}, true)
+		c.postOwn(JobDone{Name: j.Name, Err: fmt.Errorf("cannot run job %s: %w", j.Name, errJobSpec)})
 		return
 	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
+	ctx, cancel := context.WithCancelCause(c.Context())
 	stopTimer := func() bool { return true }
 	if j.Deadline > 0 {
 		r.overdue = now.Add(j.Deadline + c.spec.StopTimeout).UnixNano()
+		c.sys.window(c.spec.StopTimeout)
 		stopTimer = c.sys.clock.AfterFunc(j.Deadline, func() { cancel(context.DeadlineExceeded) })
+	}
+	if j.BeatWithin > 0 {
+		c.sys.window(j.BeatWithin)
 	}
 	c.mu.Lock()
 	if c.phase != open {
@@ -50,6 +54,7 @@ func (c *cell) Go(j Job) {
 		return
 	}
 	c.jobs = append(c.jobs, r)
+	c.watchIfNeeded()
 	c.mu.Unlock()
 	go c.runJob(ctx, func() { stopTimer(); cancel(nil) }, j, r)
 }
@@ -58,7 +63,7 @@ func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
 	done := JobDone{Name: j.Name, Err: errGoexit}
 	var failed error = errGoexit
 	defer func() {
-		if failed != nil {
+		if failed == errGoexit {
 			if v := recover(); v != nil {
 				failed = &PanicError{Value: v, Stack: debug.Stack()}
 			}
@@ -71,7 +76,7 @@ func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
 	if done.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		done.Err = fmt.Errorf("%w (limit %s)", done.Err, j.Deadline)
 	}
-	failed = nil
+	failed = bindError(done.Err)
 }
 
 func (c *cell) jobEnded(r *jobRecord, done JobDone, failed error) {
@@ -79,20 +84,27 @@ func (c *cell) jobEnded(r *jobRecord, done JobDone, failed error) {
 	if i := slices.Index(c.jobs, r); i >= 0 {
 		c.jobs = slices.Delete(c.jobs, i, i+1)
 	}
+	c.watchIfNeeded()
 	live := c.phase == open
 	if live && failed == nil {
-		c.push(done)
+		c.control.push(done)
 		c.wakeAndUnlock()
 		return
 	}
-	if !live {
-		c.exitIfDone()
-		if failed != nil {
-			kind, stack := classify(failed)
-			c.sys.record(c.fault(kind, failed, stack, "job "+r.name), c)
-		}
-		return
-	}
 	c.mu.Unlock()
-	c.fail(failed, jobName(r.name))
+	if failed != nil {
+		c.fail(failed, jobName(r.name))
+	}
+	c.mu.Lock()
+	c.exitIfDone()
+}
+
+// bindError returns the error of a listener that cannot get its address: that is a fault
+// whether or not the handler would have passed it on.
+func bindError(err error) error {
+	var b *BindError
+	if errors.As(err, &b) {
+		return err
+	}
+	return nil
 }

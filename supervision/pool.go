@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
 // Pool is the handle of a pool at a path; it stays valid over restarts of the pool.
@@ -16,7 +14,9 @@ type Pool struct {
 }
 
 // Ensure starts a child unless it is there already, and returns its address. It is cheap
-// when the child exists. While the pool itself is down the child is not started.
+// when the child exists. A child that is just ending gets a successor, which starts when the
+// old one is gone and keeps what is sent to it until then. While the pool itself is down the
+// child is not started.
 func (p Pool) Ensure(id string, start func() Handler) Ref {
 	if in := p.sys.reg.pool(p.path); in != nil {
 		return in.ensure(id, start)
@@ -35,24 +35,24 @@ func (p Pool) Stop(id string) {
 func (p Pool) Send(id string, msg any) bool {
 	in := p.sys.reg.pool(p.path)
 	if in == nil {
-		return false
+		return p.sys.deadLetter(p.path+"/"+id, msg, whyAbsent)
 	}
 	c := in.current(id)
 	if c == nil {
-		p.sys.deadLetter(p.path+"/"+id, msg, "there is no such child in the pool")
-		return false
+		return p.sys.deadLetter(p.path+"/"+id, msg, whyAbsent)
 	}
-	return c.post(msg, false)
+	return c.post(msg)
 }
 
 // Len is how many children there are, those in back-off included.
 func (p Pool) Len() int {
-	if in := p.sys.reg.pool(p.path); in != nil {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		return len(in.members)
+	in := p.sys.reg.pool(p.path)
+	if in == nil {
+		return 0
 	}
-	return 0
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.members)
 }
 
 // Each calls f with the ID of every child until it returns false.
@@ -71,20 +71,8 @@ func (p Pool) Each(f func(id string) bool) {
 	}
 }
 
-// member is one child of a pool, over all its generations.
-type member struct {
-	id    string
-	slot  *slot
-	start func() Handler
-	// solo is a group of one, which gives each member a budget of its own.
-	core.Solo
-	cell *cell
-	// leaving members go when they have exited; again asks for a new life after that.
-	leaving bool
-	again   func() Handler
-}
-
-// pool is the supervisor of children that come and go.
+// pool is the supervisor of children that come and go. Unlike a group's, its decisions are
+// taken where an event happens, under mu, because Ensure must answer at once.
 type pool struct {
 	sys  *System
 	spec *Spec
@@ -94,8 +82,9 @@ type pool struct {
 	self    *cell
 	members map[string]*member
 	nextGen uint64
-	ending  bool
-	held    bool
+	zombies int
+	// ending: no child may start any more. held: the pool's own exit waits for its children.
+	ending, held bool
 }
 
 func newPool(sys *System, path string, spec *Spec) *pool {
@@ -106,15 +95,19 @@ func newPool(sys *System, path string, spec *Spec) *pool {
 func (p *pool) Receive(ctx Context, msg any) error {
 	switch msg.(type) {
 	case Started:
-		p.mu.Lock()
-		p.self, p.ending, p.held = ctx.(*cell), false, true
-		p.members = map[string]*member{}
-		p.mu.Unlock()
-		p.self.hold()
+		p.begin(ctx.(*cell))
 	case Stopping:
 		p.endAll()
 	}
 	return nil
+}
+
+func (p *pool) begin(self *cell) {
+	p.mu.Lock()
+	p.self, p.ending, p.held, p.zombies = self, false, true, 0
+	p.members = map[string]*member{}
+	p.mu.Unlock()
+	self.hold()
 }
 
 // endAll stops every member at once: they do not depend on each other.
@@ -124,7 +117,7 @@ func (p *pool) endAll() {
 	members := slices.Collect(maps.Values(p.members))
 	p.mu.Unlock()
 	for _, m := range members {
-		p.leave(m)
+		m.leave()
 	}
 	p.letGo()
 }
@@ -147,200 +140,90 @@ func (p *pool) ensure(id string, start func() Handler) Ref {
 	p.mu.Lock()
 	if p.self == nil || p.ending {
 		p.mu.Unlock()
-		return Ref{}
+		return Ref{p.newSlot(id)}
 	}
-	m := p.members[id]
-	if m != nil {
-		if m.leaving {
-			m.again = start
-		}
+	if m := p.members[id]; m != nil {
+		m.succeed(start)
 		p.mu.Unlock()
-		return Ref{m.slot}
+		return Ref{&m.slot}
 	}
-	m = &member{id: id, slot: &slot{path: p.path + "/" + id}, start: start}
-	p.members[id] = m
-	c := p.next(m)
+	m := &member{slot: slot{path: p.path + "/" + id, pool: p}, start: start}
+	p.members[m.id()] = m
+	m.cell = m.make()
+	c := m.cell
 	p.mu.Unlock()
 	c.start()
-	return Ref{m.slot}
+	return Ref{&m.slot}
 }
 
-// next makes the next generation of a member; the lock is held.
-func (p *pool) next(m *member) *cell {
-	p.nextGen++
-	m.Begin(p.sys.clock.Now())
-	m.cell = newCell(p.sys, m.slot, p.nextGen, p.spec.Template, p, m.start())
-	return m.cell
-}
+// newSlot is a place that nobody is in yet; it finds its child when there is one.
+func (p *pool) newSlot(id string) *slot { return &slot{path: p.path + "/" + id, pool: p} }
 
+// current returns the generation of a member that takes messages.
 func (p *pool) current(id string) *cell {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if m := p.members[id]; m != nil {
-		return m.cell
+		return m.slot.cell.Load()
 	}
 	return nil
 }
 
-// slotOf returns the slot of a member, or one that nobody will ever be in.
+// slotOf returns the slot of a member, or one that is empty until there is one.
 func (p *pool) slotOf(id string) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if m := p.members[id]; m != nil {
-		return m.slot
+		return &m.slot
 	}
-	return &slot{path: p.path + "/" + id}
+	return p.newSlot(id)
+}
+
+func (p *pool) member(id string) *member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.members[id]
 }
 
 func (p *pool) stopChild(id string) {
-	p.mu.Lock()
-	m := p.members[id]
-	p.mu.Unlock()
-	if m != nil {
-		p.leave(m)
-	}
-}
-
-// leave ends a member for good.
-func (p *pool) leave(m *member) {
-	p.mu.Lock()
-	m.leaving, m.again = true, nil
-	c := m.cell
-	p.mu.Unlock()
-	if c == nil {
-		p.gone(m)
-		return
-	}
-	p.stopCell(c)
-}
-
-// stopCell stops a generation and abandons it if it takes too long.
-func (p *pool) stopCell(c *cell) {
-	c.stop()
-	p.sys.clock.AfterFunc(c.spec.StopTimeout, func() {
-		if c.fenced.Load() {
-			return
-		}
-		p.sys.log.Error("child abandoned: it would not stop", "path", c.slot.path, "generation", c.gen)
-		c.abandon()
-		p.childExited(c, false)
-	})
-}
-
-// gone forgets a member, or gives it another life.
-func (p *pool) gone(m *member) {
-	p.mu.Lock()
-	if m.again != nil && !p.ending {
-		m.start, m.again, m.leaving = m.again, nil, false
-		c := p.next(m)
-		p.mu.Unlock()
-		c.start()
-		return
-	}
-	if p.members[m.id] == m {
-		delete(p.members, m.id)
-	}
-	p.mu.Unlock()
-	p.letGo()
-}
-
-func (p *pool) memberOf(c *cell) *member {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id := c.slot.path[len(p.path)+1:]; ; {
-		if m := p.members[id]; m != nil && m.cell == c {
-			return m
-		}
-		return nil
+	if m := p.member(id); m != nil {
+		m.leave()
 	}
 }
 
 func (p *pool) restart(id string) error {
-	p.mu.Lock()
-	m := p.members[id]
+	m := p.member(id)
 	if m == nil {
-		p.mu.Unlock()
 		return fmt.Errorf("cannot restart %s/%s: %w", p.path, id, ErrNoChild)
 	}
-	c := m.cell
-	p.mu.Unlock()
-	if c == nil {
-		p.revive(m)
-		return nil
-	}
-	p.mu.Lock()
-	m.again, m.leaving = m.start, true
-	p.mu.Unlock()
-	p.stopCell(c)
+	m.restart()
 	return nil
 }
 
-// The pool owns its members.
-
-func (p *pool) childReady(c *cell) {
-	if m := p.memberOf(c); m != nil {
-		p.mu.Lock()
-		m.State = core.Running
-		p.mu.Unlock()
-	}
-}
-
-func (p *pool) childFault(c *cell, f Fault) {
-	m := p.memberOf(c)
-	if m == nil {
-		return
-	}
+// tooManyAbandoned notes an abandoned member and fails the pool beyond its limit.
+func (p *pool) tooManyAbandoned(c *cell) {
 	p.mu.Lock()
-	m.Faulted(p.spec.Template.ChildSpec, p.spec.Group.Intensity, f.Kind, p.sys.clock.Now())
+	p.zombies++
+	over, self := p.zombies > p.spec.Group.MaxAbandoned, p.self
 	p.mu.Unlock()
-	p.stopCell(c)
-	if p.spec.Template.Policy[f.Kind].Do == core.DoEscalate {
-		p.self.failKind(f.Kind, f, nil, "escalation from "+f.Path)
+	if over {
+		self.failKind(Hang, fmt.Errorf("%w, the last is %s", errAbandoned, c.slot.path), nil, "abandoned")
 	}
 }
 
-func (p *pool) childExited(c *cell, normal bool) {
-	m := p.memberOf(c)
-	if m == nil {
-		return
-	}
-	p.mu.Lock()
-	m.cell = nil
-	if m.leaving || normal || p.ending {
-		p.mu.Unlock()
-		p.gone(m)
-		return
-	}
-	delay, up := m.AfterExit(p.spec.Template.ChildSpec, p.sys.rand())
-	p.mu.Unlock()
-	if up {
-		p.sys.clock.AfterFunc(delay, func() { p.revive(m) })
-	}
-}
-
-// revive starts the next generation of a member whose wait is over.
-func (p *pool) revive(m *member) {
-	p.mu.Lock()
-	if m.cell != nil || m.leaving || p.ending || p.members[m.id] != m {
-		p.mu.Unlock()
-		return
-	}
-	c := p.next(m)
-	m.Restarts++
-	p.mu.Unlock()
-	c.start()
-}
-
-// abandonChildren fences every member.
-func (p *pool) abandonChildren() {
+// disownChildren fences every member; each then stops in its own time.
+func (p *pool) disownChildren() {
 	p.mu.Lock()
 	p.ending = true
-	members := slices.Collect(maps.Values(p.members))
+	members := p.members
 	p.members = map[string]*member{}
+	for _, m := range members {
+		m.dropNext()
+	}
 	p.mu.Unlock()
 	for _, m := range members {
-		if m.cell != nil {
-			m.cell.abandon()
+		if c := m.slot.cell.Load(); c != nil {
+			c.disown()
 		}
 	}
 }

@@ -1,10 +1,15 @@
 package supervision
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
+
+// errAbandoned is returned when more children than allowed would not stop.
+var errAbandoned = errors.New("too many abandoned children")
 
 // groupEvent carries an event of the pure core through the supervisor's mailbox, and the
 // fault that may have to be escalated.
@@ -19,14 +24,13 @@ type supervisor struct {
 	sys  *System
 	spec *Spec
 	path string
+	self *cell
 
-	// mu guards what introspection reads beside the actor.
+	// mu guards what is read beside the actor.
 	mu    sync.Mutex
 	group *core.Group
 	cells []*cell
 	fault []*Fault
-
-	self *cell
 }
 
 func newSupervisor(sys *System, spec *Spec, path string) *supervisor {
@@ -34,17 +38,22 @@ func newSupervisor(sys *System, spec *Spec, path string) *supervisor {
 	for i := range spec.Children {
 		specs[i] = spec.Children[i].ChildSpec
 	}
-	return &supervisor{
+	s := &supervisor{
 		sys: sys, spec: spec, path: path, group: core.NewGroup(spec.Group, specs, sys.rand),
 		cells: make([]*cell, len(specs)), fault: make([]*Fault, len(specs)),
 	}
+	for i := range specs {
+		s.group.Resume(i, sys.reg.slot(s.pathOf(i)).gen.Load())
+	}
+	return s
 }
+
+func (s *supervisor) pathOf(i int) string { return s.path + "/" + s.spec.Children[i].ID }
 
 // Receive implements Handler.
 func (s *supervisor) Receive(ctx Context, msg any) error {
 	switch m := msg.(type) {
 	case Started:
-		s.self = ctx.(*cell)
 		s.self.hold()
 		ctx.DeferReady()
 		s.step(groupEvent{Event: core.Event{Kind: core.GroupStart}})
@@ -76,14 +85,15 @@ func (s *supervisor) do(a core.Action) {
 		s.at(a.Child).stop()
 		s.later(a, core.StopElapsed)
 	case core.AbandonChild:
-		s.sys.log.Error("child abandoned: it would not stop", "path", s.at(a.Child).slot.path, "generation", a.Gen)
-		s.at(a.Child).abandon()
+		s.abandonChild(a)
 	case core.Wait:
 		s.later(a, core.BackoffElapsed)
 	case core.GroupReady:
 		s.self.Ready()
 	case core.GroupStopped:
 		s.self.release()
+	case core.GroupDone:
+		s.self.end(true)
 	case core.Escalate:
 		s.escalate(a)
 	}
@@ -96,56 +106,67 @@ func (s *supervisor) at(i int) *cell {
 }
 
 func (s *supervisor) startChild(a core.Action) {
-	spec := &s.spec.Children[a.Child]
-	c := s.sys.build(spec, s.path+"/"+spec.ID, a.Gen, s)
+	c := s.sys.build(&s.spec.Children[a.Child], s.pathOf(a.Child), a.Gen, s)
 	s.mu.Lock()
 	s.cells[a.Child] = c
 	s.mu.Unlock()
-	s.later(a, core.StartElapsed)
 	c.start()
+}
+
+// abandonChild gives a child up. One that exited in the last moment has been given up by
+// the core all the same, so it counts as returned.
+func (s *supervisor) abandonChild(a core.Action) {
+	if !s.sys.giveUp(s.at(a.Child)) {
+		s.childReturned(nil)
+	}
 }
 
 // later posts an event about a child after the action's delay.
 func (s *supervisor) later(a core.Action, kind core.EventKind) {
 	e := groupEvent{Event: core.Event{Kind: kind, Child: a.Child, Gen: a.Gen}}
-	s.sys.clock.AfterFunc(a.Delay, func() { s.self.post(e, true) })
+	s.sys.clock.AfterFunc(a.Delay, func() { s.self.postControl(e) })
 }
 
+// escalate fails the supervisor with the fault that its child could not be healed of.
 func (s *supervisor) escalate(a core.Action) {
 	s.mu.Lock()
 	f := s.fault[a.Child]
 	s.mu.Unlock()
 	if f == nil {
-		s.self.failKind(a.Fault, ErrDone, nil, "escalation")
+		s.self.failKind(a.Fault, fmt.Errorf("%s: %w", s.pathOf(a.Child), errAbandoned), nil, "escalation")
 		return
 	}
-	s.self.failKind(f.Kind, *f, nil, "escalation from "+f.Path)
+	s.self.failKind(a.Fault, *f, nil, "escalation from "+f.Path)
 }
 
-// restart asks for a new generation of a child.
-func (s *supervisor) restart(c *cell) {
-	if i := s.indexOf(c); i >= 0 {
-		s.self.post(groupEvent{Event: core.Event{Kind: core.ChildRestart, Child: i, Gen: c.gen}}, true)
-	}
-}
-
-func (s *supervisor) indexOf(c *cell) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.cells {
-		if s.cells[i] == c {
-			return i
+// restart asks for a new generation of the child with the given ID.
+func (s *supervisor) restart(id string) bool {
+	for i := range s.spec.Children {
+		if s.spec.Children[i].ID == id {
+			s.self.postControl(groupEvent{Event: core.Event{Kind: core.ChildRestart, Child: i}})
+			return true
 		}
 	}
-	return -1
+	return false
+}
+
+// overrun fails the whole group because too much was abandoned below it.
+func (s *supervisor) overrun() {
+	s.self.postControl(groupEvent{Event: core.Event{Kind: core.GroupFault, Fault: Hang}})
 }
 
 // The supervisor owns its children: each report becomes a message to itself.
 
 func (s *supervisor) report(c *cell, e core.Event, f *Fault) {
-	if i := s.indexOf(c); i >= 0 {
+	s.mu.Lock()
+	i := len(s.cells) - 1
+	for i >= 0 && s.cells[i] != c {
+		i--
+	}
+	s.mu.Unlock()
+	if i >= 0 {
 		e.Child, e.Gen = i, c.gen
-		s.self.post(groupEvent{e, f}, true)
+		s.self.postControl(groupEvent{e, f})
 	}
 }
 
@@ -159,14 +180,18 @@ func (s *supervisor) childExited(c *cell, normal bool) {
 	s.report(c, core.Event{Kind: core.ChildExited, Normal: normal}, nil)
 }
 
-// abandonChildren fences everything below, newest first.
-func (s *supervisor) abandonChildren() {
+func (s *supervisor) childReturned(*cell) {
+	s.self.postControl(groupEvent{Event: core.Event{Kind: core.ZombieReturned}})
+}
+
+// disownChildren fences everything below, newest first; each then stops in its own time.
+func (s *supervisor) disownChildren() {
 	s.mu.Lock()
 	cells := append([]*cell(nil), s.cells...)
 	s.mu.Unlock()
 	for i := len(cells) - 1; i >= 0; i-- {
 		if cells[i] != nil {
-			cells[i].abandon()
+			cells[i].disown()
 		}
 	}
 }

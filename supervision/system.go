@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,8 +18,6 @@ import (
 
 // Limits of a system.
 const (
-	// watchdogTick is how often every child is checked for a hang.
-	watchdogTick = time.Second
 	// deadLettersLogged is how many dead letters are logged; the rest is only counted.
 	deadLettersLogged = 20
 )
@@ -36,12 +37,20 @@ type Config struct {
 }
 
 // Exit tells why the tree ended without being told to.
-type Exit struct{ Fault Fault }
+type Exit struct {
+	// Fault is what escalated past the root; its Kind and Err are only meaningful when
+	// Finished is false.
+	Fault Fault
+	// Finished is true when the tree came to its normal end by itself.
+	Finished bool
+}
 
 // StopReport tells what would not stop in time.
 type StopReport struct {
 	// Unstopped are the paths of children that were abandoned.
 	Unstopped []string
+	// Stacks shows by path what each of them was doing.
+	Stacks map[string]string
 	// Took is how long the stop lasted.
 	Took time.Duration
 }
@@ -69,7 +78,12 @@ type System struct {
 
 	dead      atomic.Uint64
 	abandoned atomic.Int64
+	zombies   atomic.Int64
+	tick      atomic.Int64
+	faster    chan struct{}
+	stopping  bool
 	unstopped []string
+	stacks    map[string]string
 }
 
 // New makes an empty system.
@@ -86,7 +100,9 @@ func New(cfg Config) (*System, error) {
 	s := &System{
 		clock: cfg.Clock, log: cfg.Log, rand: cfg.Rand, reg: newRegistry(), faults: newFaultRing(),
 		started: make(chan struct{}), ended: make(chan struct{}), exit: make(chan Exit, 1),
+		faster: make(chan struct{}, 1), stacks: map[string]string{},
 	}
+	s.tick.Store(int64(slowestTick))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -114,32 +130,48 @@ func (s *System) Start(root Spec) error {
 	case <-s.started:
 		return nil
 	case <-s.ended:
-		select {
-		case e := <-s.exit:
-			s.exit <- e
-			return fmt.Errorf("%w: %w", ErrStart, e.Fault)
-		default:
-			return ErrStart
-		}
+		return s.startError()
 	}
 }
 
-// build makes the cell of one spec.
+// startError says why the tree ended; the reason also stays on Done.
+func (s *System) startError() error {
+	select {
+	case e := <-s.exit:
+		s.exit <- e
+		return fmt.Errorf("%w: %w", ErrStart, e.Fault)
+	default:
+		return ErrStart
+	}
+}
+
+// build makes the cell of one spec and lets it take messages; it has to be started.
 func (s *System) build(spec *Spec, path string, gen uint64, o owner) *cell {
 	sl := s.reg.slot(path)
-	if spec.Kind == core.Worker {
-		return newCell(s, sl, gen, spec, o, spec.Start())
+	sl.gen.Store(gen)
+	c := newCell(s, sl, gen, spec, o)
+	s.window(min(spec.HangAfter, spec.StartTimeout))
+	switch {
+	case spec.Kind == core.Worker:
+	case spec.Group.Strategy == core.Pool:
+		c.handler = s.poolAt(path, spec)
+	default:
+		sup := newSupervisor(s, spec, path)
+		sup.self, c.handler = c, sup
 	}
-	if spec.Group.Strategy == core.Pool {
-		p := s.reg.pool(path)
-		if p == nil {
-			p = newPool(s, path, spec)
-			s.reg.setPool(path, p)
-		}
-		c := newCell(s, sl, gen, spec, o, p)
-		return c
+	sl.cell.Store(c)
+	return c
+}
+
+// poolAt returns the pool of a path, which outlives the generations of its supervisor.
+func (s *System) poolAt(path string, spec *Spec) *pool {
+	s.window(min(spec.Template.HangAfter, spec.Template.StartTimeout))
+	p := s.reg.pool(path)
+	if p == nil {
+		p = newPool(s, path, spec)
+		s.reg.setPool(path, p)
 	}
-	return newCell(s, sl, gen, spec, o, newSupervisor(s, spec, path))
+	return p
 }
 
 // Stop ends the tree newest first and returns when nothing of it runs, or ctx ends.
@@ -147,31 +179,61 @@ func (s *System) Stop(ctx context.Context) StopReport {
 	begin := s.clock.Now()
 	s.mu.Lock()
 	root := s.root
+	s.stopping = true
 	s.mu.Unlock()
 	if root != nil {
 		root.stop()
 		select {
 		case <-s.ended:
 		case <-ctx.Done():
-			s.noteUnstopped()
-			root.abandon()
-			s.end()
+			s.giveUpAll(root)
 		}
 	}
 	s.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return StopReport{Unstopped: s.unstopped, Took: s.clock.Now().Sub(begin)}
+	return StopReport{Unstopped: slices.Clone(s.unstopped), Stacks: maps.Clone(s.stacks), Took: s.clock.Now().Sub(begin)}
 }
 
-func (s *System) noteUnstopped() {
+// giveUpAll abandons the tree because there is no time left.
+func (s *System) giveUpAll(root *cell) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.cells {
+	left := slices.Clone(s.cells)
+	s.mu.Unlock()
+	for _, c := range left {
 		if c.spec.Kind == core.Worker {
-			s.unstopped = append(s.unstopped, c.slot.path)
+			s.noteUnstopped(c, c.stack())
 		}
 	}
+	root.abandon()
+	s.end()
+}
+
+func (s *System) noteUnstopped(c *cell, stack []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		s.unstopped = append(s.unstopped, c.slot.path)
+		s.stacks[c.slot.path] = string(stack)
+	}
+}
+
+// giveUp abandons a child that would not stop in time, and the whole tree when the root's
+// limit of such children is passed. It returns false when the child had exited after all.
+func (s *System) giveUp(c *cell) bool {
+	stack := c.stack()
+	if !c.abandon() {
+		return false
+	}
+	s.log.Error("child abandoned: it would not stop", "path", c.slot.path, "generation", c.gen, "stack", string(stack))
+	s.noteUnstopped(c, stack)
+	s.mu.Lock()
+	root := s.root
+	s.mu.Unlock()
+	if sup, ok := root.handler.(*supervisor); ok && s.zombies.Load() > int64(sup.spec.Group.MaxAbandoned) {
+		sup.overrun()
+	}
+	return true
 }
 
 // Done yields the reason when the tree ended because a fault escalated past the root.
@@ -183,15 +245,13 @@ func (s *System) Ref(path string) Ref { return Ref{s.reg.slot(path)} }
 // Send queues a message; false means that nobody took it.
 func (s *System) Send(to Ref, msg any) bool {
 	if to.s == nil {
-		s.deadLetter("", msg, "it was sent to nobody")
-		return false
+		return s.deadLetter("", msg, whyNobody)
 	}
-	c := to.s.cell.Load()
+	c := to.s.current()
 	if c == nil {
-		s.deadLetter(to.s.path, msg, "the child is not running")
-		return false
+		return s.deadLetter(to.s.path, msg, whyAbsent)
 	}
-	return c.post(msg, false)
+	return c.post(msg)
 }
 
 // Pool gives access to the pool at path.
@@ -203,71 +263,96 @@ func (s *System) Faults() *FaultRing { return s.faults }
 // DeadLetters is how many messages nobody took.
 func (s *System) DeadLetters() uint64 { return s.dead.Load() }
 
+// Report records a fault of something that is not a child, such as a request handler, as if
+// it were one: it is kept, counted and logged.
+func (s *System) Report(f Fault) {
+	if f.At.IsZero() {
+		f.At = s.clock.Now()
+	}
+	s.record(f, nil)
+}
+
 // Abandoned is how many generations were left behind.
 func (s *System) Abandoned() int64 { return s.abandoned.Load() }
 
 // Clock is the system's clock.
 func (s *System) Clock() Clock { return s.clock }
 
-// Inject makes the next message of the worker at path end in a fault: for drills and tests.
+// Inject gives the worker at path a message whose handling ends in a fault: for drills and
+// tests. An injected hang lasts until the child is cancelled for it.
 func (s *System) Inject(path string, kind FaultKind) error {
-	c := s.reg.slot(path).cell.Load()
-	if c == nil || c.spec.Kind != core.Worker || kind >= core.NumFaultKinds {
+	sl := s.reg.find(path)
+	if sl == nil || kind >= core.NumFaultKinds {
 		return fmt.Errorf("cannot inject %s into %s: %w", kind, path, ErrNoChild)
 	}
-	c.inject.Store(int32(kind) + 1)
+	c := sl.current()
+	if c == nil || c.spec.Kind != core.Worker {
+		return fmt.Errorf("cannot inject %s into %s: %w", kind, path, ErrNoChild)
+	}
+	c.postOwn(injection{kind})
 	return nil
 }
 
-// Restart gives the worker or supervisor at path a new generation.
+// Restart gives the worker or supervisor at path a new generation, whatever state it is in;
+// what its strategy restarts together with it is restarted too.
 func (s *System) Restart(path string) error {
 	if p, id := s.reg.poolOf(path); p != nil {
 		return p.restart(id)
 	}
-	c := s.reg.slot(path).cell.Load()
-	if c == nil {
-		return fmt.Errorf("cannot restart %s: %w", path, ErrNoChild)
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		return fmt.Errorf("cannot restart %s: the root ends only with the process", path)
 	}
-	sup, ok := c.owner.(*supervisor)
-	if !ok {
-		return fmt.Errorf("cannot restart %s: it is the root; stop the process instead", path)
+	if above := s.reg.find(path[:i]); above != nil {
+		if sup := above.supervisor(); sup != nil && sup.restart(path[i+1:]) {
+			return nil
+		}
 	}
-	sup.restart(c)
-	return nil
+	return fmt.Errorf("cannot restart %s: %w", path, ErrNoChild)
 }
 
-func (s *System) deadLetter(path string, msg any, why string) {
+// supervisor returns the supervisor at a place, or nil.
+func (s *slot) supervisor() *supervisor {
+	c := s.cell.Load()
+	if c == nil || c.spec.Kind != core.Supervisor {
+		return nil
+	}
+	sup, _ := c.handler.(*supervisor)
+	return sup
+}
+
+// deadLetter counts a message that nobody took; it returns false for the sender.
+func (s *System) deadLetter(path string, msg any, why string) bool {
 	if n := s.dead.Add(1); n <= deadLettersLogged {
 		s.log.Debug("dead letter", "to", path, "message", fmt.Sprintf("%T", msg), "why", why)
 	}
+	return false
 }
 
-// record keeps, counts and logs a fault.
-func (s *System) record(f Fault, c *cell) {
-	c.slot.fault.Store(&f)
+// record keeps, counts and logs a fault; its stack is logged once for each signature.
+func (s *System) record(f Fault, sl *slot) {
+	if sl != nil {
+		sl.fault.Store(&f)
+	}
 	first := s.faults.add(f)
 	attrs := []any{"kind", f.Kind.String(), "path", f.Path, "generation", f.Generation, "in", f.Message, "err", f.Err}
-	switch {
-	case first && len(f.Stack) > 0:
-		s.log.Error("fault", append(attrs, "stack", string(f.Stack))...)
-	case first:
-		s.log.Error("fault", attrs...)
-	default:
-		s.log.Debug("fault again", attrs...)
+	if first && len(f.Stack) > 0 {
+		attrs = append(attrs, "stack", string(f.Stack))
 	}
+	s.log.Error("fault", attrs...)
 }
 
 func (s *System) track(c *cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.index = len(s.cells)
+	c.index = int32(len(s.cells))
 	s.cells = append(s.cells, c)
 }
 
 func (s *System) untrack(c *cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := len(s.cells) - 1
+	last := int32(len(s.cells) - 1)
 	if c.index > last || s.cells[c.index] != c {
 		return
 	}
@@ -281,13 +366,26 @@ func (s *System) untrack(c *cell) {
 
 func (s *System) childReady(*cell) { s.startOnce.Do(func() { close(s.started) }) }
 
-func (s *System) childFault(_ *cell, f Fault) {
+func (s *System) childFault(c *cell, f Fault) {
+	s.leave(Exit{Fault: f})
+	c.stop()
+}
+
+func (s *System) childExited(_ *cell, normal bool) {
+	if normal {
+		s.leave(Exit{Finished: true})
+	}
+	s.end()
+}
+
+func (s *System) childReturned(*cell) {}
+
+// leave publishes why the tree ended; the first reason counts.
+func (s *System) leave(e Exit) {
 	select {
-	case s.exit <- Exit{f}:
+	case s.exit <- e:
 	default:
 	}
 }
-
-func (s *System) childExited(*cell, bool) { s.end() }
 
 func (s *System) end() { s.endOnce.Do(func() { close(s.ended) }) }

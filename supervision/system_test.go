@@ -128,8 +128,8 @@ func TestStrategies(t *testing.T) {
 		want     []string
 	}{
 		{core.OneForOne, []string{"b#1 stopping", "b#2 started"}},
-		{core.RestForOne, []string{"b#1 stopping", "c#1 stopping", "b#2 started", "c#2 started"}},
-		{core.OneForAll, []string{"b#1 stopping", "c#1 stopping", "a#1 stopping", "a#2 started", "b#2 started", "c#2 started"}},
+		{core.RestForOne, []string{"c#1 stopping", "b#1 stopping", "b#2 started", "c#2 started"}},
+		{core.OneForAll, []string{"c#1 stopping", "b#1 stopping", "a#1 stopping", "a#2 started", "b#2 started", "c#2 started"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			j, s := &journal{}, newSystem(t)
@@ -138,7 +138,6 @@ func TestStrategies(t *testing.T) {
 			s.Send(s.Ref("root/b"), step(boom))
 			time.Sleep(time.Second)
 			got := j.take()
-			slices.SortStableFunc(got[:len(got)/2], func(a, b string) int { return 0 })
 			expect(t, got, tc.want...)
 			if n := s.Faults().Counts()[supervision.FaultKey{Path: "root/b", Kind: supervision.Panic}]; n != 1 {
 				t.Errorf("%d panics are counted, want 1", n)
@@ -254,7 +253,9 @@ func TestPoolMembersFailAlone(t *testing.T) {
 			pool.Ensure(id, talker(j, id).Start)
 		}
 		synctest.Wait()
-		expect(t, j.take(), "ns/a#1 started", "ns/b#2 started")
+		started := j.take()
+		slices.Sort(started)
+		expect(t, started, "ns/a#1 started", "ns/b#2 started")
 		for range 5 {
 			pool.Send("ns/a", step(boom))
 			time.Sleep(1500 * time.Millisecond)

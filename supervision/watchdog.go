@@ -2,25 +2,59 @@ package supervision
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"reflect"
 	"runtime"
-	"strings"
 	"time"
 )
 
-// stackLimit bounds the dump of all goroutines in which a hung one is looked for.
-const stackLimit = 4 << 20
+// Pace of the watchdog.
+const (
+	// slowestTick is how often every child is checked for a hang when all windows are long.
+	slowestTick = time.Second
+	// fastestTick bounds the checks when a window is very short.
+	fastestTick = 5 * time.Millisecond
+	// ticksPerWindow is how often the shortest window is looked at.
+	ticksPerWindow = 10
+	// stackLimit bounds the dump of all goroutines in which a hung one is looked for.
+	stackLimit = 4 << 20
+)
+
+// errNotReady is returned when a child does not acknowledge its start within StartTimeout.
+var errNotReady = errors.New("the start was not acknowledged in time")
+
+// window makes the watchdog fast enough for a window it has to judge.
+func (s *System) window(d time.Duration) {
+	tick := int64(min(max(d/ticksPerWindow, fastestTick), slowestTick))
+	for {
+		now := s.tick.Load()
+		if now <= tick {
+			return
+		}
+		if s.tick.CompareAndSwap(now, tick) {
+			select {
+			case s.faster <- struct{}{}:
+			default:
+			}
+			return
+		}
+	}
+}
 
 // watch looks for hangs until the system ends.
 func (s *System) watch() {
-	for s.clock.Sleep(s.ctx, watchdogTick) == nil {
+	for {
+		wake := make(chan struct{}, 1)
+		stop := s.clock.AfterFunc(time.Duration(s.tick.Load()), func() { wake <- struct{}{} })
 		select {
 		case <-s.ended:
+			stop()
 			return
-		default:
+		case <-s.faster:
+			stop()
+		case <-wake:
+			s.scan(s.clock.Now().UnixNano())
 		}
-		s.scan(s.clock.Now().UnixNano())
 	}
 }
 
@@ -39,14 +73,20 @@ func (s *System) scan(now int64) {
 	}
 }
 
-// suspect is a cheap first look.
+// suspect is a cheap first look. Most children are idle, and for those it is all there is.
 func (c *cell) suspect(now int64) bool {
 	busy := c.busySince.Load()
 	if busy != 0 && now-busy >= int64(c.spec.HangAfter) {
 		return true
 	}
+	if !c.watched.Load() {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.overdue(now) {
+		return true
+	}
 	for _, j := range c.jobs {
 		if j.hung(now) {
 			return true
@@ -55,22 +95,40 @@ func (c *cell) suspect(now int64) bool {
 	return false
 }
 
+// watchIfNeeded keeps watched true while a start or a job is in progress. The lock is held.
+func (c *cell) watchIfNeeded() { c.watched.Store(!c.ready || len(c.jobs) > 0) }
+
+// overdue tells whether the start should have been acknowledged by now. The lock is held.
+func (c *cell) overdue(now int64) bool {
+	return !c.ready && !c.lateStart && c.phase == open && now-c.born >= int64(c.spec.StartTimeout)
+}
+
 func (j *jobRecord) hung(now int64) bool {
 	silent := j.within > 0 && now-j.lastBeat.Load() >= int64(j.within)
 	return !j.reported && (silent || j.overdue > 0 && now >= j.overdue)
 }
 
-// reportHang raises the fault, once for each message or job.
+// reportHang raises the fault, once for each message, job or start: the stack is taken while
+// it still shows where the time goes, then the context ends and the owner decides.
 func (c *cell) reportHang(now int64) {
 	doing, since, ok := c.hungIn(now)
 	if !ok {
 		return
 	}
-	busy := time.Duration(now - since)
-	f := c.fault(Hang, fmt.Errorf("no progress for %s", busy.Round(time.Millisecond)), c.hungStack(), doing)
-	c.sys.record(f, c)
-	c.owner.childFault(c, f)
+	err := fmt.Errorf("no progress for %s", time.Duration(now-since).Round(time.Millisecond))
+	if doing == startName {
+		err = errNotReady
+	}
+	f := c.fault(Hang, err, c.stack(), doing)
+	f.Since = time.Unix(0, since)
+	c.sys.record(f, c.slot)
+	if c.end(false) {
+		c.owner.childFault(c, f)
+	}
 }
+
+// startName stands for the message of a start that was not acknowledged.
+const startName = "start"
 
 func (c *cell) hungIn(now int64) (doing string, since int64, ok bool) {
 	c.mu.Lock()
@@ -85,25 +143,27 @@ func (c *cell) hungIn(now int64) (doing string, since int64, ok bool) {
 	for _, j := range c.jobs {
 		if j.hung(now) {
 			j.reported = true
-			return "job " + j.name, j.started.UnixNano(), true
+			return "job " + j.name, max(j.lastBeat.Load(), j.started.UnixNano()), true
 		}
+	}
+	if c.overdue(now) {
+		c.lateStart = true
+		return startName, c.born, true
 	}
 	return "", 0, false
 }
 
-// hungStack finds the goroutines that run this child's handler by the handler's type.
-func (c *cell) hungStack() []byte {
+// stack finds the goroutines that work for this cell: their frames show its address as the
+// receiver of the guard.
+func (c *cell) stack() []byte {
 	buf := make([]byte, stackLimit)
 	buf = buf[:runtime.Stack(buf, true)]
-	name := strings.TrimPrefix(reflect.TypeOf(c.handler).String(), "*")
-	if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		name = name[i+1:]
-	}
-	var out [][]byte
-	for _, g := range bytes.Split(buf, []byte("\n\n")) {
-		if bytes.Contains(g, []byte(name)) && bytes.Contains(g, []byte("supervision.(*cell)")) {
-			out = append(out, g)
+	self := fmt.Appendf(nil, "(%p", c)
+	var found [][]byte
+	for g := range bytes.SplitSeq(buf, []byte("\n\n")) {
+		if bytes.Contains(g, self) && !bytes.Contains(g, []byte("(*cell).stack(")) {
+			found = append(found, bytes.Clone(g))
 		}
 	}
-	return bytes.Join(out, []byte("\n\n"))
+	return bytes.Join(found, []byte("\n\n"))
 }

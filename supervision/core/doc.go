@@ -6,7 +6,8 @@
 //  1. Feed every event with the time at which it happened; one Group belongs to one
 //     supervisor and is not safe for concurrent use.
 //  2. Carry out the actions in the order given, before feeding the next event.
-//  3. Answer each Start with ChildReady, ChildFault or ChildExited, and each Stop with
+//  3. Answer each StartChild with ChildReady, ChildFault or ChildExited (a start that is not
+//     acknowledged in time is a ChildFault of kind Hang), and each StopChild with
 //     ChildExited, or StopElapsed after the child's StopTimeout; events of an older
 //     generation are ignored.
 //

@@ -25,7 +25,12 @@ const (
 var stateNames = [...]string{"idle", "starting", "running", "stopping", "backing-off", "parked", "dead", "done"}
 
 // String is the state as shown to people.
-func (s State) String() string { return stateNames[s] }
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "unknown"
+}
 
 // EventKind names what happened.
 type EventKind uint8
@@ -41,13 +46,16 @@ const (
 	ChildFault
 	// ChildExited reports that nothing of the child runs any more.
 	ChildExited
-	// StartElapsed and StopElapsed report that a child's window has passed.
-	StartElapsed
+	// StopElapsed reports that a stop took longer than the child's StopTimeout.
 	StopElapsed
 	// BackoffElapsed ends a wait.
 	BackoffElapsed
 	// ChildRestart asks for a new generation by hand.
 	ChildRestart
+	// ZombieReturned reports that an abandoned generation of the group has ended after all.
+	ZombieReturned
+	// GroupFault fails the group upward as a child's escalation would.
+	GroupFault
 )
 
 // Event is one thing that happened to the group. Child is the index of the child; Gen its
@@ -79,6 +87,9 @@ const (
 	GroupStopped
 	// Escalate fails the supervisor with the fault of Child, after GroupStopped.
 	Escalate
+	// GroupDone follows GroupStopped when the group ended by itself without a fault, because
+	// a significant child came to its normal end.
+	GroupDone
 )
 
 // Action is one thing to do.
@@ -96,12 +107,13 @@ type Child struct {
 	State    State
 	Gen      uint64
 	Restarts int
-	// failures in a row, for the back-off; since is when State was entered.
-	failures int
+	// failures in a row of each kind, for the back-off; since is when State was entered.
+	failures [NumFaultKinds]int
 	since    time.Time
-	// up is what the group wants of the child; faulted marks a generation that is on its way out.
-	up, faulted bool
-	fault       FaultKind
+	// up is what the group wants of the child; faulted marks a generation that is on its way
+	// out, byHand one that a person wants anew.
+	up, faulted, byHand, started bool
+	fault                        FaultKind
 }
 
 // Group is the state of a supervisor with a fixed list of children.
@@ -115,6 +127,7 @@ type Group struct {
 	ready     bool
 	ending    bool
 	ended     bool
+	done      bool
 	escalated bool
 	escalate  Action
 	now       time.Time
@@ -129,6 +142,10 @@ func NewGroup(spec GroupSpec, children []ChildSpec, rnd func() float64) *Group {
 	}
 	return g
 }
+
+// Resume makes the generations of child i go on after gen, so that the name of a generation
+// is never used twice, however often the group itself is restarted.
+func (g *Group) Resume(i int, gen uint64) { g.children[i].Gen = max(g.children[i].Gen, gen) }
 
 // Children is the group's state, owned by the group.
 func (g *Group) Children() []Child { return g.children }
@@ -150,7 +167,12 @@ func (g *Group) apply(e Event) {
 			g.children[i].up = true
 		}
 	case GroupStop:
+		g.done = false
 		g.end()
+	case GroupFault:
+		g.fail(e.Child, e.Fault)
+	case ZombieReturned:
+		g.abandoned = max(g.abandoned-1, 0)
 	default:
 		if e.Child < 0 || e.Child >= len(g.children) {
 			return
@@ -170,10 +192,6 @@ func (g *Group) applyChild(c *Child, e Event) {
 		}
 	case ChildFault:
 		g.faulted(e.Child, e.Fault)
-	case StartElapsed:
-		if c.State == Starting {
-			g.faulted(e.Child, Hang)
-		}
 	case ChildExited:
 		g.exited(e.Child, e.Normal)
 	case StopElapsed:
@@ -207,11 +225,8 @@ func (g *Group) faulted(i int, kind FaultKind) {
 		return
 	}
 	cell := c.Spec.Policy[kind]
-	if c.State == Running && g.now.Sub(c.since) >= cell.Backoff.Reset {
-		c.failures = 0
-	}
 	c.faulted, c.fault = true, kind
-	c.failures++
+	c.countFailure(kind, g.now)
 	if g.ending {
 		return
 	}
@@ -223,12 +238,30 @@ func (g *Group) faulted(i int, kind FaultKind) {
 	}
 }
 
-// restart takes down what shares the child's fate; advance brings it up again.
+// countFailure takes one step on the curve of a kind, or begins it anew after long service.
+func (c *Child) countFailure(kind FaultKind, now time.Time) {
+	if c.State == Running && now.Sub(c.since) >= c.Spec.Policy[kind].Backoff.Reset {
+		c.failures[kind] = 0
+	}
+	c.failures[kind]++
+}
+
+// restart takes down what shares the child's fate; advance brings it up again. A taken
+// address is nobody's fault: it costs no budget and touches no sibling.
 func (g *Group) restart(i int, kind FaultKind) {
-	if kind != BindFailure && !g.budget.spend(g.now) {
+	if kind == BindFailure {
+		g.children[i].up = false
+		return
+	}
+	if !g.budget.spend(g.now) {
 		g.fail(i, kind)
 		return
 	}
+	g.takeDown(i)
+}
+
+// takeDown unwants child i and what the strategy restarts together with it.
+func (g *Group) takeDown(i int) {
 	first, last := i, i
 	switch g.spec.Strategy {
 	case OneForAll:
@@ -245,7 +278,10 @@ func (g *Group) restart(i int, kind FaultKind) {
 
 // fail ends the group and remembers the fault to escalate.
 func (g *Group) fail(i int, kind FaultKind) {
-	if !g.escalated {
+	if i < 0 || i >= len(g.children) {
+		return
+	}
+	if !g.escalated && !g.ending {
 		g.escalated = true
 		g.escalate = Action{Kind: Escalate, Child: i, Gen: g.children[i].Gen, Fault: kind}
 	}
@@ -256,10 +292,13 @@ func (g *Group) fail(i int, kind FaultKind) {
 func (g *Group) exited(i int, normal bool) {
 	c := &g.children[i]
 	switch {
-	case c.State == Idle || c.State == Dead || c.State == Done:
+	case c.State != Starting && c.State != Running && c.State != Stopping:
 		return
 	case g.ending:
 		g.enter(c, Idle)
+	case c.byHand:
+		g.enter(c, Idle)
+		c.up = true
 	case c.faulted:
 		g.afterFault(c, i)
 	case normal && !c.stoppedByGroup():
@@ -268,7 +307,7 @@ func (g *Group) exited(i int, normal bool) {
 		g.enter(c, Idle)
 		c.up = true
 	}
-	c.faulted = false
+	c.faulted, c.byHand = false, false
 }
 
 // stoppedByGroup tells a child that was told to stop from one that ended by itself.
@@ -276,7 +315,7 @@ func (c *Child) stoppedByGroup() bool { return c.State == Stopping }
 
 func (g *Group) afterFault(c *Child, i int) {
 	cell := c.Spec.Policy[c.fault]
-	if c.Spec.Restart == Temporary || cell.Do == DoStop {
+	if c.Spec.Restart == Temporary || cell.Do == DoStop || cell.Do == DoEscalate {
 		g.enter(c, Dead)
 		c.up = false
 		if c.Spec.Significant {
@@ -284,7 +323,7 @@ func (g *Group) afterFault(c *Child, i int) {
 		}
 		return
 	}
-	delay, state := cell.Backoff.Delay(c.failures, g.rnd()), BackingOff
+	delay, state := cell.Backoff.Delay(c.failures[c.fault], g.rnd()), BackingOff
 	if cell.Do == DoPark {
 		delay, state = cell.Backoff.Cap, Parked
 	}
@@ -298,14 +337,21 @@ func (g *Group) afterNormalEnd(c *Child, i int) {
 		g.enter(c, Done)
 		c.up = false
 		if c.Spec.Significant {
+			g.done = true
 			g.end()
 		}
 		return
 	}
+	// A permanent child must not end: that is treated like an error.
+	c.countFailure(ErrorReturn, g.now)
 	c.fault = ErrorReturn
-	c.failures++
-	if !g.budget.spend(g.now) {
+	switch c.Spec.Policy[ErrorReturn].Do {
+	case DoEscalate:
 		g.fail(i, ErrorReturn)
+	case DoRestart:
+		g.restart(i, ErrorReturn)
+	}
+	if g.ending {
 		g.enter(c, Idle)
 		return
 	}
@@ -324,15 +370,22 @@ func (g *Group) stopElapsed(i int) {
 	g.exited(i, false)
 }
 
+// restartByHand costs no budget and forgets the failures of the child.
 func (g *Group) restartByHand(i int) {
 	c := &g.children[i]
+	if g.ending {
+		return
+	}
 	switch c.State {
 	case Starting, Running:
-		c.up = false
+		g.takeDown(i)
 	case BackingOff, Parked, Dead, Done:
 		g.enter(c, Idle)
-		c.up, c.failures = true, 0
+		c.up = true
+	case Stopping:
+		c.byHand = true
 	}
+	c.failures = [NumFaultKinds]int{}
 }
 
 // advance emits whatever the wanted state allows now: stops newest first and one at a
@@ -346,7 +399,7 @@ func (g *Group) advance() {
 		g.finish()
 		return
 	}
-	if g.started && !g.anyToStop() {
+	if g.started && !(g.ordered() && g.anyStopping()) {
 		g.starts()
 	}
 	g.acknowledge()
@@ -354,29 +407,27 @@ func (g *Group) advance() {
 
 func (g *Group) ordered() bool { return g.spec.Strategy != OneForOne }
 
-// stops asks the newest child that must go. In one_for_one groups children that go for
-// reasons of their own do not wait for each other, except when the whole group ends.
+// stops asks the newest child that must go, one at a time. Only in one_for_one groups,
+// children that go for reasons of their own do not wait for each other.
 func (g *Group) stops() {
+	serial := g.ordered() || g.ending
+	if serial && g.anyStopping() {
+		return
+	}
 	for i := len(g.children) - 1; i >= 0; i-- {
 		c := &g.children[i]
-		if c.State == Stopping && (g.ordered() || g.ending) {
-			return
-		}
 		if (c.State != Starting && c.State != Running) || (c.up && !c.faulted) {
 			continue
 		}
 		g.enter(c, Stopping)
 		g.emit(Action{Kind: StopChild, Child: i, Gen: c.Gen, Delay: c.Spec.StopTimeout})
-		if g.ordered() || g.ending {
+		if serial {
 			return
 		}
 	}
 }
 
-func (g *Group) anyToStop() bool {
-	if !g.ordered() {
-		return false
-	}
+func (g *Group) anyStopping() bool {
 	for i := range g.children {
 		if g.children[i].State == Stopping {
 			return true
@@ -396,16 +447,21 @@ func (g *Group) starts() {
 		if c.State == Starting && (g.ordered() || !g.ready) {
 			return
 		}
-		if c.State == BackingOff && g.ordered() {
+		if c.holdsBack() && g.ordered() {
 			return
 		}
 	}
 }
 
+// holdsBack says whether later siblings have to wait for this child's back-off. A listener
+// whose address is taken holds back nobody.
+func (c *Child) holdsBack() bool { return c.State == BackingOff && c.fault != BindFailure }
+
 func (g *Group) start(c *Child, i int) {
-	if c.Gen > 0 {
+	if c.started {
 		c.Restarts++
 	}
+	c.started = true
 	c.Gen++
 	c.faulted = false
 	g.enter(c, Starting)
@@ -419,7 +475,7 @@ func (g *Group) acknowledge() {
 	}
 	for i := range g.children {
 		s := g.children[i].State
-		if s == Idle || s == Starting || s == Stopping || (g.ordered() && s == BackingOff) {
+		if s == Idle || s == Starting || s == Stopping || (g.ordered() && g.children[i].holdsBack()) {
 			return
 		}
 	}
@@ -440,7 +496,10 @@ func (g *Group) finish() {
 	}
 	g.ended = true
 	g.emit(Action{Kind: GroupStopped})
-	if g.escalated {
+	switch {
+	case g.escalated:
 		g.emit(g.escalate)
+	case g.done:
+		g.emit(Action{Kind: GroupDone})
 	}
 }

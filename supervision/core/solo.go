@@ -3,58 +3,78 @@ package core
 import "time"
 
 // Solo is the state of one member of a pool: it has a budget of its own and no siblings
-// that share its fate.
+// that share its fate. The zero value has never lived and never failed.
 type Solo struct {
 	State    State
 	Restarts int
-	Since    time.Time
-	// window is when the budget's window began, spent what was used since.
-	window   time.Time
-	spent    int
-	failures int
+	// since is when State was entered, as Unix nanoseconds to stay small.
+	since   int64
+	trouble *trouble
+}
+
+// trouble is the history of a member that has failed; most members never need one.
+type trouble struct {
+	budget   budget
+	failures [NumFaultKinds]int
 	fault    FaultKind
 	faulted  bool
+	park     bool
 }
 
 // Begin notes the start of a generation.
-func (s *Solo) Begin(now time.Time) { s.State, s.Since, s.faulted = Starting, now, false }
-
-// Faulted notes a fault of the live generation. Beyond the intensity the member is parked.
-func (s *Solo) Faulted(spec ChildSpec, in Intensity, kind FaultKind, now time.Time) {
-	cell := spec.Policy[kind]
-	if now.Sub(s.Since) >= cell.Backoff.Reset {
-		s.failures = 0
-	}
-	if now.Sub(s.window) >= in.Within {
-		s.window, s.spent = now, 0
-	}
-	s.failures++
-	s.spent++
-	s.fault, s.faulted, s.State = kind, true, Stopping
-	if s.spent > in.Max && cell.Do == DoRestart || cell.Do == DoPark {
-		s.failures = max(s.failures, parkedFailures)
+func (s *Solo) Begin(now time.Time) {
+	s.enter(Starting, now)
+	if s.trouble != nil {
+		s.trouble.faulted = false
 	}
 }
 
-// parkedFailures puts any back-off at its cap.
-const parkedFailures = 1 << 10
+// Ready notes the acknowledgement of a start.
+func (s *Solo) Ready(now time.Time) {
+	if s.State == Starting {
+		s.enter(Running, now)
+	}
+}
+
+func (s *Solo) enter(state State, now time.Time) { s.State, s.since = state, now.UnixNano() }
+
+// Faulted notes a fault of the live generation and reports whether the pool itself has to
+// fail. Beyond the intensity the member is parked.
+func (s *Solo) Faulted(spec *ChildSpec, in Intensity, kind FaultKind, now time.Time) (escalate bool) {
+	if s.trouble == nil {
+		s.trouble = &trouble{budget: budget{intensity: in}}
+	}
+	t, cell := s.trouble, spec.Policy[kind]
+	if s.State == Running && now.UnixNano()-s.since >= int64(cell.Backoff.Reset) {
+		t.failures[kind] = 0
+	}
+	t.failures[kind]++
+	t.fault, t.faulted = kind, true
+	t.park = cell.Do == DoPark || cell.Do == DoRestart && kind != BindFailure && !t.budget.spend(now)
+	s.enter(Stopping, now)
+	return cell.Do == DoEscalate
+}
+
+// Forgive forgets all failures, as a restart by hand does.
+func (s *Solo) Forgive() { s.trouble = nil }
 
 // AfterExit tells how long the member has to wait for its next generation; up is false
 // when it stays dead. A member that ended without a fault is started again at once.
-func (s *Solo) AfterExit(spec ChildSpec, rnd float64) (delay time.Duration, up bool) {
-	if !s.faulted {
-		s.State = Idle
+func (s *Solo) AfterExit(spec *ChildSpec, now time.Time, rnd float64) (delay time.Duration, up bool) {
+	t := s.trouble
+	if t == nil || !t.faulted {
+		s.enter(Idle, now)
 		return 0, true
 	}
-	cell := spec.Policy[s.fault]
+	cell := spec.Policy[t.fault]
 	if spec.Restart == Temporary || cell.Do == DoStop || cell.Do == DoEscalate {
-		s.State = Dead
+		s.enter(Dead, now)
 		return 0, false
 	}
-	if s.failures >= parkedFailures {
-		s.State = Parked
+	if t.park {
+		s.enter(Parked, now)
 		return cell.Backoff.Cap, true
 	}
-	s.State = BackingOff
-	return cell.Backoff.Delay(s.failures, rnd), true
+	s.enter(BackingOff, now)
+	return cell.Backoff.Delay(t.failures[t.fault], rnd), true
 }

@@ -115,35 +115,81 @@ type GroupSpec struct {
 	MaxAbandoned int
 }
 
+// Limits of a spec.
+const (
+	// MaxMailbox bounds Mailbox.Limit.
+	MaxMailbox = 1 << 20
+	// MaxIntensity bounds Intensity.Max and with it the memory of a budget.
+	MaxIntensity = 1000
+)
+
 // ErrSpec is returned when a spec has an unset or impossible field; the message names the
 // child and the field.
 var ErrSpec = errors.New("invalid child spec")
 
-// Validate reports every field that is unset or impossible.
-func (s ChildSpec) Validate() error {
-	var errs []error
-	bad := func(cond bool, format string, args ...any) {
-		if cond {
-			errs = append(errs, fmt.Errorf("%w: %s: "+format, append([]any{ErrSpec, s.ID}, args...)...))
-		}
+// SpecError names the field of a child that is unset or impossible. It is an ErrSpec.
+type SpecError struct {
+	// ID is the child's, Field the name of the field or of the rule.
+	ID, Field string
+	// Unset tells a forgotten field from an impossible value.
+	Unset bool
+}
+
+// Error says what is wrong with what.
+func (e *SpecError) Error() string {
+	verdict := "is impossible"
+	if e.Unset {
+		verdict = "is unset"
 	}
-	bad(s.ID == "" || strings.HasPrefix(s.ID, "/") || strings.HasSuffix(s.ID, "/"), "ID %q is not a path segment", s.ID)
-	bad(s.Kind != Worker && s.Kind != Supervisor, "Kind is unset")
-	bad(s.Restart < Permanent || s.Restart > Temporary, "Restart is unset")
-	bad(s.StartTimeout <= 0, "StartTimeout is unset")
-	bad(s.HangAfter <= 0, "HangAfter is unset")
-	bad(s.StopTimeout <= 0, "StopTimeout is unset")
-	bad(s.Mailbox.Limit <= 0, "Mailbox.Limit is unset")
-	bad(s.Mailbox.Overflow < RejectNewest || s.Mailbox.Overflow > FaultOnOverflow, "Mailbox.Overflow is unset")
-	for k, cell := range s.Policy {
-		bad(cell.Do < DoRestart || cell.Do > DoPark, "policy cell %s is unset", FaultKind(k))
-		needs := cell.Do == DoRestart || cell.Do == DoPark
-		bad(needs && !cell.Backoff.valid(), "back-off of policy cell %s is unset", FaultKind(k))
+	return fmt.Sprintf("%v: %s: %s %s", ErrSpec, e.ID, e.Field, verdict)
+}
+
+// Is makes every SpecError an ErrSpec.
+func (e *SpecError) Is(target error) bool { return target == ErrSpec }
+
+// findings collects what is wrong with one child.
+type findings struct {
+	id   string
+	errs []error
+}
+
+// require notes an unset field when the value is zero, an impossible one when it is not ok.
+func (f *findings) require(field string, zero, ok bool) {
+	if zero || !ok {
+		f.errs = append(f.errs, &SpecError{ID: f.id, Field: field, Unset: zero})
+	}
+}
+
+// Validate reports every field that is unset or impossible; each finding is a *SpecError.
+func (s ChildSpec) Validate() error {
+	f := &findings{id: s.ID}
+	f.require("ID", s.ID == "", !strings.HasPrefix(s.ID, "/") && !strings.HasSuffix(s.ID, "/"))
+	f.require("Kind", s.Kind == 0, s.Kind <= Supervisor)
+	f.require("Restart", s.Restart == 0, s.Restart <= Temporary)
+	f.require("StartTimeout", s.StartTimeout == 0, s.StartTimeout > 0)
+	f.require("HangAfter", s.HangAfter == 0, s.HangAfter > 0)
+	f.require("StopTimeout", s.StopTimeout == 0, s.StopTimeout > 0)
+	f.require("Mailbox.Limit", s.Mailbox.Limit == 0, s.Mailbox.Limit > 0 && s.Mailbox.Limit <= MaxMailbox)
+	f.require("Mailbox.Overflow", s.Mailbox.Overflow == 0, s.Mailbox.Overflow <= FaultOnOverflow)
+	for k := range s.Policy {
+		s.Policy[k].check(f, "Policy["+FaultKind(k).String()+"]")
 	}
 	if s.Kind == Supervisor {
-		bad(s.Group.Strategy < OneForOne || s.Group.Strategy > Pool, "Strategy is unset")
-		bad(s.Group.Intensity.Max <= 0 || s.Group.Intensity.Within <= 0, "Intensity is unset")
-		bad(s.Group.MaxAbandoned <= 0, "MaxAbandoned is unset")
+		s.Group.check(f)
 	}
-	return errors.Join(errs...)
+	return errors.Join(f.errs...)
+}
+
+func (r Reaction) check(f *findings, field string) {
+	f.require(field, r.Do == 0, r.Do <= DoPark)
+	if r.Do == DoRestart || r.Do == DoPark {
+		f.require(field+".Backoff", r.Backoff == Backoff{}, r.Backoff.valid())
+	}
+}
+
+func (g GroupSpec) check(f *findings) {
+	f.require("Strategy", g.Strategy == 0, g.Strategy <= Pool)
+	f.require("Intensity.Max", g.Intensity.Max == 0, g.Intensity.Max > 0 && g.Intensity.Max <= MaxIntensity)
+	f.require("Intensity.Within", g.Intensity.Within == 0, g.Intensity.Within > 0)
+	f.require("MaxAbandoned", g.MaxAbandoned == 0, g.MaxAbandoned > 0)
 }
