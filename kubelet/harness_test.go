@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	if os.Getuid() != 0 {
 		os.Exit(m.Run())
 	}
-	dir, err := os.MkdirTemp("", "nodeactor-helper")
+	dir, err := os.MkdirTemp("", "nodeactor-kubelet-helper")
 	if err == nil {
 		err = prepare(dir)
 	}

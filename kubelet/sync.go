@@ -33,7 +33,8 @@ type syncChild struct {
 	assigning map[string]*v1.Pod
 	// finished are pods of which nothing is left here but that the API still shows.
 	finished map[string]bool
-	loaded   bool
+	// shown are the pods the API shows.
+	shown map[string]bool
 }
 
 // Messages of the jobs of syncChild.
@@ -100,7 +101,7 @@ func (s *syncChild) heal(ctx supervision.Context) {
 }
 
 func (s *syncChild) begin(ctx supervision.Context) {
-	s.assigning, s.finished = map[string]*v1.Pod{}, map[string]bool{}
+	s.assigning, s.finished, s.shown = map[string]*v1.Pod{}, map[string]bool{}, map[string]bool{}
 	s.pool = ctx.System().Pool(sibling(ctx, "pods"))
 	s.pods.Store(&s.pool)
 	self := ctx.Self()
@@ -213,7 +214,6 @@ func (s *syncChild) purgeDirs(spare func(uid string) bool) (n int) {
 
 // listed compares a complete list with what is known.
 func (s *syncChild) listed(ctx supervision.Context, pods []*v1.Pod) {
-	s.loaded = true
 	seen := map[string]bool{}
 	for _, p := range pods {
 		seen[string(p.UID)] = true
@@ -224,15 +224,16 @@ func (s *syncChild) listed(ctx supervision.Context, pods []*v1.Pod) {
 			s.deleted(uid)
 		}
 	}
-	for uid := range s.finished {
+	for uid := range s.shown {
 		if !seen[uid] {
-			delete(s.finished, uid)
+			s.deleted(uid)
 		}
 	}
 }
 
 func (s *syncChild) changed(ctx supervision.Context, p *v1.Pod) {
 	uid := string(p.UID)
+	s.shown[uid] = true
 	switch {
 	case s.finished[uid]:
 	case s.assigning[uid] != nil:
@@ -251,6 +252,7 @@ func (s *syncChild) changed(ctx supervision.Context, p *v1.Pod) {
 
 func (s *syncChild) deleted(uid string) {
 	delete(s.finished, uid)
+	delete(s.shown, uid)
 	if s.assigning[uid] != nil {
 		delete(s.assigning, uid)
 		return
@@ -295,7 +297,9 @@ func (s *syncChild) recorded(ctx supervision.Context, r podRecorded) {
 
 // gone forgets a pod of which nothing is left. The API may show it for a while, or for long if it has finalizers.
 func (s *syncChild) gone(uid string) {
-	s.finished[uid] = true
+	if s.shown[uid] {
+		s.finished[uid] = true
+	}
 	s.table.Remove(uid)
 	s.pool.Stop(uid)
 }

@@ -281,17 +281,14 @@ func (a *Actor) teardown(ctx supervision.Context) {
 	})
 }
 
-// finalize deletes the pod from the API, after its last status, and from the node.
+// finalize deletes the pod's directory, then the pod from the API, after its last status, then the node's record of it.
 func (a *Actor) finalize(ctx supervision.Context, now time.Time) {
 	p, removed, last := a.pod, a.removed, a.m.Status(now)
 	a.env.Table.setStatus(a.uid, last, nil)
 	a.job(ctx, "finalize", apiDeadline, func(c context.Context) apply {
-		var err error
-		if !removed {
+		err := a.env.Volumes.Purge(a.uid)
+		if err == nil && !removed {
 			err = a.deleteFromAPI(c, p, last)
-		}
-		if err == nil {
-			err = a.env.Volumes.Purge(a.uid)
 		}
 		if err == nil {
 			err = a.env.Ledger.Delete(LedgerBucket, a.uid)

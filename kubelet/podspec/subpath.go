@@ -71,12 +71,23 @@ func openSubPath(volume, sub string) (fd int, dir bool, err error) {
 	return fd, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
+// makeAll makes what is missing of sub with the mode of the volume itself, so that who may write there may write here.
 func makeAll(root *os.Root, sub string) error {
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
 	p := ""
 	for part := range strings.SplitSeq(filepath.Clean(sub), "/") {
 		p = filepath.Join(p, part)
-		if err := root.Mkdir(p, subPathMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		switch err := root.Mkdir(p, subPathMode); {
+		case errors.Is(err, fs.ErrExist):
+		case err != nil:
 			return err
+		default:
+			if err := root.Chmod(p, info.Mode()&(fs.ModePerm|fs.ModeSetgid)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -35,12 +35,24 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.stream(w, r, func(w http.ResponseWriter, r *http.Request, t target, id string, o *remotecommand.Options) {
+		if wantsV5(r) {
+			s.serveV5(w, r, o, func(ctx context.Context, in io.Reader, out, errOut io.WriteCloser, resize <-chan remotecommand.TerminalSize) error {
+				return streamer{s, t}.ExecInContainer(ctx, t.pod.Name, string(t.pod.UID), id, command, in, out, errOut, o.TTY, resize, 0)
+			})
+			return
+		}
 		remotecommand.ServeExec(w, r, streamer{s, t}, t.pod.Name, string(t.pod.UID), id, command, o, idleLimit, creationLimit, remotecommand.SupportedStreamingProtocols)
 	})
 }
 
 func (s *server) attach(w http.ResponseWriter, r *http.Request) {
 	s.stream(w, r, func(w http.ResponseWriter, r *http.Request, t target, id string, o *remotecommand.Options) {
+		if wantsV5(r) {
+			s.serveV5(w, r, o, func(ctx context.Context, in io.Reader, out, errOut io.WriteCloser, resize <-chan remotecommand.TerminalSize) error {
+				return streamer{s, t}.AttachContainer(ctx, t.pod.Name, string(t.pod.UID), id, in, out, errOut, o.TTY, resize)
+			})
+			return
+		}
 		remotecommand.ServeAttach(w, r, streamer{s, t}, t.pod.Name, string(t.pod.UID), id, o, idleLimit, creationLimit, remotecommand.SupportedStreamingProtocols)
 	})
 }
