@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// profileSeconds is how long a CPU profile runs beside a load; it is cut short when the load ends.
-const profileSeconds = 120
+// profileLimit is the longest time a load is profiled.
+const profileLimit = 2 * time.Minute
 
 // load runs the kit's measures on a side.
 func load(ctx context.Context, o options, s side, r *results) error {
@@ -24,7 +24,7 @@ func load(ctx context.Context, o options, s side, r *results) error {
 		if n, ok := s.(*own); ok && o.pprof != "" {
 			finish = n.profile(only)
 		}
-		err := kbench(ctx, o, s, r, "", "--only", only)
+		err := kbench(ctx, o, s, r, "", append([]string{"--only", only}, o.kbenchArgs...)...)
 		finish()
 		if err != nil {
 			return err
@@ -78,52 +78,39 @@ func readLines(from io.Reader, each func(line)) error {
 	return scanner.Err()
 }
 
-// profile takes a CPU profile of the node until the returned function is called.
+// profile takes CPU profiles of one second after another until the returned function is called; pprof merges the files it is given.
 func (n *own) profile(name string) (finish func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), profileSeconds*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), profileLimit)
 	done := make(chan struct{})
-	began := time.Now()
 	go func() {
 		defer close(done)
-		if err := n.fetchTrace(ctx, name); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: cannot profile %s: %v\n", name, err)
+		for i := 0; ctx.Err() == nil; i++ {
+			if err := n.fetchProfile(filepath.Join(n.pprof, fmt.Sprintf("%s-%03d.pprof", name, i))); err != nil {
+				fmt.Fprintf(os.Stderr, "bench: cannot profile %s: %v\n", name, err)
+				return
+			}
 		}
 	}()
 	return func() {
-		defer cancel()
-		fmt.Fprintf(os.Stderr, "bench: %s took %.1f s, its profile runs to its end\n", name, time.Since(began).Seconds())
+		cancel()
 		<-done
 	}
 }
 
-// fetchTrace asks for a profile of profileLength, which the server ends by itself.
-func (n *own) fetchTrace(ctx context.Context, name string) error {
+func (n *own) fetchProfile(file string) error {
 	if err := os.MkdirAll(n.pprof, 0o755); err != nil {
 		return err
 	}
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", n.pprofAddr, int(profileLength(name).Seconds()))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=1", n.pprofAddr))
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	file, err := os.Create(filepath.Join(n.pprof, name+".pprof"))
+	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	_, err = io.Copy(file, response.Body)
+	defer f.Close()
+	_, err = io.Copy(f, response.Body)
 	return err
-}
-
-// profileLength is about how long each load lasts.
-func profileLength(name string) time.Duration {
-	if name == "deploy" {
-		return 8 * time.Second
-	}
-	return 4 * time.Second
 }

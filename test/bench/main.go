@@ -22,6 +22,7 @@ type options struct {
 	podStarts                      int
 	large, skipPeer, skipOwn       bool
 	pprof                          string
+	kbenchArgs                     []string
 }
 
 // loadMeasures are the kit's measures that run on both sides, in the kit's order.
@@ -42,7 +43,12 @@ func main() {
 	flag.BoolVar(&o.skipPeer, "skip-peer", false, "measure nodeactor alone")
 	flag.BoolVar(&o.skipOwn, "skip-own", false, "measure the peer alone")
 	flag.StringVar(&o.pprof, "pprof", "", "`folder` for CPU profiles of nodeactor under each load; makes it slower")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "bench [flags] [-- flags for the kit's load program]")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
+	o.kbenchArgs = flag.Args()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
