@@ -1,8 +1,11 @@
 package images
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -11,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/compression"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/nodeactor/nodeactor/test/registry"
 	"github.com/nodeactor/nodeactor/test/registry/image"
@@ -225,6 +231,56 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("pull says %v, want the registry's reason", err)
 			}
 		})
+	}
+}
+
+// Public registries hand out tokens instead of taking the password with every request.
+func TestTokenRegistry(t *testing.T) {
+	r, s := registry.Start(t), openTest(t)
+	ref := r.PushSpec("a:v1", spec([]image.File{text("f", "x")}))
+	r.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+		user, password, _ := req.BasicAuth()
+		switch {
+		case req.URL.Path == "/token" && user == "ann" && password == "secret":
+			fmt.Fprint(w, `{"token":"granted"}`)
+			return false
+		case req.URL.Path == "/token" || req.Header.Get("Authorization") != "Bearer granted":
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="test"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
+			return false
+		}
+		return true
+	})
+	if _, err := s.Pull(context.Background(), ref, PullOptions{}); !errors.Is(err, ErrPull) {
+		t.Errorf("without credentials: %v", err)
+	}
+	keys, err := NewKeychain([]byte(`{"auths":{"` + r.Host + `":{"auth":"YW5uOnNlY3JldA=="}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Pull(context.Background(), ref, PullOptions{Auth: keys}); err != nil {
+		t.Errorf("with credentials: %v", err)
+	}
+}
+
+func TestZstdLayer(t *testing.T) {
+	r, s := registry.Start(t), openTest(t)
+	archive, err := image.Archive(text("f", strings.Repeat("content ", 1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil },
+		tarball.WithCompression(compression.ZStd), tarball.WithMediaType(types.OCILayerZStd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(registry.Build(t, spec([]image.File{text("base", "x")})), layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := mustPull(t, s, r.Push("a:v1", img))
+	if content := tree(t, got.Layers[0]); content != "-rw-r--r-- f = "+strings.Repeat("content ", 1000)+"\n" {
+		t.Errorf("layer holds %.60q", content)
 	}
 }
 
