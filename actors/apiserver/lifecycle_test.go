@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 func TestSecondBootstrapWritesNothing(t *testing.T) {
@@ -65,8 +66,11 @@ func TestRestartWritesNothing(t *testing.T) {
 func TestCloseLeavesNoGoroutine(t *testing.T) {
 	newRun := func() {
 		t.Run("run", func(t *testing.T) {
+			var w watch.Interface
+			t.Cleanup(func() { w.Stop() }) // after Close: the watch is open when the server closes
 			f := newFixture(t)
-			if _, err := f.admin.CoreV1().Pods("").Watch(context.Background(), metav1.ListOptions{}); err != nil {
+			var err error
+			if w, err = f.admin.CoreV1().Pods("").Watch(context.Background(), metav1.ListOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		})
