@@ -109,9 +109,9 @@ func (c *container) adopt(r Run) {
 	c.cur, c.stale = &r, false
 	c.attempts = max(c.attempts, r.Attempt+1)
 	c.hook = done
-	if s := c.inherits; s != nil && s.ContainerID == ContainerIDPrefix+r.ID && r.Running {
-		c.ready = s.Ready
-		c.started = s.Started != nil && *s.Started
+	if s := c.inherits; s != nil && s.ContainerID == ContainerIDPrefix+r.ID {
+		c.ready = r.Running && s.Ready
+		c.started = r.Running && s.Started != nil && *s.Started
 		c.last = s.LastTerminationState.Terminated
 		if r.Image == "" {
 			c.cur.Image, c.cur.ImageID = s.Image, s.ImageID
