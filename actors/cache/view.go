@@ -1,6 +1,9 @@
 package cache
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -65,4 +68,11 @@ func (c *Cache) Contents(namespace string) int {
 func (c *Cache) HasPods(namespace string) bool {
 	records, _ := c.source.List(KindOf[*corev1.Pod]().Prefix() + namespace + "/")
 	return len(records) > 0
+}
+
+// Placements lists the names of the nodes that pods are placed on, in no order.
+func (c *Cache) Placements() []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Collect(maps.Keys(c.index.placed))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/controllers/eventsttl"
 	"github.com/nodeactor/nodeactor/actors/controllers/gc"
 	"github.com/nodeactor/nodeactor/actors/controllers/namespace"
+	"github.com/nodeactor/nodeactor/actors/controllers/nodelifecycle"
 	"github.com/nodeactor/nodeactor/actors/controllers/replicaset"
 	"github.com/nodeactor/nodeactor/actors/controllers/rootca"
 	"github.com/nodeactor/nodeactor/actors/controllers/serviceaccount"
@@ -33,6 +34,8 @@ type Deps struct {
 	Metrics  *operator.Metrics
 	// RootCA gives the PEM bundle that pods verify the API with.
 	RootCA func() []byte
+	// Heartbeats tells of nodes this process hears itself, beside their stored leases; nil when silence is not to be judged.
+	Heartbeats nodelifecycle.Heartbeats
 }
 
 // All lists the controllers, in the order of the tree.
@@ -46,6 +49,7 @@ func All(d Deps) []operator.Controller {
 		gc.New(d.Cache, d.Metadata, d.Client.Discovery()),
 		endpoints.New(d.Cache, d.Client, d.Events.For(endpoints.Component)),
 		endpointslice.New(d.Cache, d.Client, d.Events.For(endpointslice.Component)),
+		nodelifecycle.New(d.Cache, d.Client, d.Clock, d.Events.For(nodelifecycle.Component), d.Heartbeats),
 	}
 }
 

@@ -279,6 +279,11 @@ func TestAtRestNothingMoves(t *testing.T) {
 		t.Skip("a minute of rest is not for -short")
 	}
 	p := newPlane(t)
+	_, err := p.client.CoreV1().Nodes().Create(p.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{})
+	p.must(err)
+	p.node(func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	})
 	stop := p.kubelet("default")
 	p.deploy(deployment("web", 3))
 	p.eventually("rolled out", func() bool { return p.complete("web") })
@@ -304,4 +309,62 @@ func TestPanicsAreContained(t *testing.T) {
 		p.patch("web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, i+2))
 		p.eventually("scaled", func() bool { return len(p.pods("default")) == i+2 })
 	}
+}
+
+func (p *plane) node(change func(*corev1.Node)) {
+	p.Helper()
+	p.eventually("the node is written", func() bool {
+		node, err := p.client.CoreV1().Nodes().Get(p.ctx, "n1", metav1.GetOptions{})
+		p.must(err)
+		change(node)
+		taints, unschedulable := node.Spec.Taints, node.Spec.Unschedulable
+		if node, err = p.client.CoreV1().Nodes().UpdateStatus(p.ctx, node, metav1.UpdateOptions{}); err != nil {
+			return false
+		}
+		node.Spec.Taints, node.Spec.Unschedulable = taints, unschedulable
+		_, err = p.client.CoreV1().Nodes().Update(p.ctx, node, metav1.UpdateOptions{})
+		return err == nil
+	})
+}
+
+func (p *plane) taints() string {
+	node, err := p.client.CoreV1().Nodes().Get(p.ctx, "n1", metav1.GetOptions{})
+	p.must(err)
+	var all []string
+	for _, taint := range node.Spec.Taints {
+		all = append(all, strings.TrimPrefix(taint.Key, "node.kubernetes.io/")+":"+string(taint.Effect))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestNodesAreTaintedAndEvict(t *testing.T) {
+	p := newPlane(t)
+	_, err := p.client.CoreV1().Nodes().Create(p.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{})
+	p.must(err)
+	p.eventually("not ready", func() bool { return p.taints() == "not-ready:NoSchedule" })
+	ready := func(status corev1.ConditionStatus) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastHeartbeatTime: metav1.Now()}}
+		}
+	}
+	p.node(ready(corev1.ConditionTrue))
+	p.eventually("ready", func() bool { return p.taints() == "" })
+	p.node(func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	p.eventually("cordoned", func() bool { return p.taints() == "unschedulable:NoSchedule" })
+	p.node(func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	p.kubelet("default")
+	p.deploy(deployment("web", 2))
+	p.eventually("rolled out", func() bool { return p.complete("web") })
+	before := p.pods("default")
+	p.node(func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "out", Effect: corev1.TaintEffectNoExecute})
+	})
+	p.eventually("evicted", func() bool {
+		for _, pod := range p.pods("default") {
+			if pod.UID == before[0].UID || pod.UID == before[1].UID {
+				return false
+			}
+		}
+		return true
+	})
 }
