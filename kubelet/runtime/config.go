@@ -56,6 +56,9 @@ const (
 
 	// pollBeat is the longest Poll sleeps, so that its supervisor sees it alive.
 	pollBeat = 5 * time.Second
+	// heavyHelpers is how many helpers may make or remove things at one time. More would only be slower, each, until they
+	// exceed their deadlines; fewer would let a handful of stuck ones hold up the healthy.
+	heavyHelpers = 16
 	// eventBacklog is how many exits are kept for a reader that is late.
 	eventBacklog = 1024
 	// maxNameBytes bounds ids and uids, which are file names.

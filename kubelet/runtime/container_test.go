@@ -34,7 +34,8 @@ func TestContainerRunsLogsAndExits(t *testing.T) {
 func TestKillAndSignal(t *testing.T) {
 	h := newHost(t)
 	h.sandbox("pod1")
-	c := h.start("pod1", "trap 'exit 7' TERM; while :; do sleep 0.05; done")
+	c := h.start("pod1", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
+	eventually(t, "trap", func() bool { return len(logLines(t, c.LogPath)) == 1 }) // before it, pid 1 ignores the signal
 	if err := h.Signal(h.ctx(), c.ID, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -235,7 +235,11 @@ func TestKilledAtAnyInstruction(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	for round := range 12 {
+	rounds := 12
+	if testing.Short() {
+		rounds = 3
+	}
+	for round := range rounds {
 		daemon := startDaemon(t, dir, cgroup, roleBusy)
 		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 		kill(daemon)

@@ -27,6 +27,7 @@ type Engine struct {
 	alive  *os.File // handed to each helper, see wire.Layout.Helpers
 	poll   *poller
 	gates  gates
+	slots  chan struct{} // one for each helper that makes or removes something, see heavyHelpers
 	events chan Event
 
 	mu         sync.Mutex
@@ -51,7 +52,7 @@ func Open(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: cfg, layout: wire.Layout{Run: cfg.Dir}, events: make(chan Event, eventBacklog),
+		cfg: cfg, layout: wire.Layout{Run: cfg.Dir}, events: make(chan Event, eventBacklog), slots: make(chan struct{}, heavyHelpers),
 		pods: map[string]*pod{}, containers: map[string]*container{},
 	}
 	if err := e.open(); err != nil {

@@ -130,7 +130,10 @@ func TestHundredAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const count = 100
+	count := 100
+	if testing.Short() {
+		count = 16
+	}
 	errs := make([]error, count)
 	var all sync.WaitGroup
 	for i := range count {
@@ -167,7 +170,11 @@ func TestCyclesLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	fds := openFiles(t)
-	for i := range 20 {
+	cycles := 20
+	if testing.Short() {
+		cycles = 6
+	}
+	for i := range cycles {
 		if err := h.cycle(fmt.Sprintf("pod%d", i%4)); err != nil {
 			t.Fatal(err)
 		}

@@ -168,6 +168,27 @@ func (p *helperProcess) finish(poll *poller) {
 	poll.orphan(p.pidfd)
 }
 
+// slot waits for one of the places of helpers that make or remove things. The helper's deadline begins afterwards.
+func (e *Engine) slot(ctx context.Context) (leave func(), err error) {
+	select {
+	case e.slots <- struct{}{}:
+		return func() { <-e.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// heavy is call in a slot.
+func (e *Engine) heavy(ctx context.Context, deadline time.Duration, op string, request any) error {
+	leave, err := e.slot(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = e.call(ctx, deadline, op, request)
+	return err
+}
+
 // call runs a helper to its end and returns its only reply, whose Error has become the error.
 func (e *Engine) call(ctx context.Context, deadline time.Duration, op string, request any) (wire.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)

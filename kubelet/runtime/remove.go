@@ -121,7 +121,7 @@ func (e *Engine) remove(ctx context.Context, c *container) error {
 	request := wire.RemoveRequest{
 		Layout: e.layout, Containers: []wire.Removal{{ID: id, Cgroup: c.record.Cgroup}}, WaitMS: int(killWait / time.Millisecond),
 	}
-	if _, err := e.call(ctx, removeDeadline, wire.OpRemove, request); err != nil {
+	if err := e.heavy(ctx, removeDeadline, wire.OpRemove, request); err != nil {
 		return fmt.Errorf("cannot remove container %s: %w", id, err)
 	}
 	return e.forget(c)

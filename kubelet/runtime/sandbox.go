@@ -66,7 +66,7 @@ func (e *Engine) makeSandbox(ctx context.Context, spec SandboxSpec) (Sandbox, er
 	e.pods[spec.PodUID] = p
 	e.mu.Unlock()
 	request := wire.SandboxRequest{Layout: e.layout, Spec: spec, Cgroup: p.record.Cgroup}
-	_, err := e.call(ctx, e.cfg.StartDeadline, wire.OpSandbox, request)
+	err := e.heavy(ctx, e.cfg.StartDeadline, wire.OpSandbox, request)
 	if err == nil && spec.ShareProcessNamespace && !spec.HostPID {
 		err = e.startPause(ctx, p)
 	}
@@ -136,7 +136,7 @@ func (e *Engine) removePod(ctx context.Context, podUID string) error {
 	for _, c := range members {
 		request.Containers = append(request.Containers, wire.Removal{ID: c.record.Spec.ID, Cgroup: c.record.Cgroup})
 	}
-	if _, err := e.call(ctx, removeDeadline, wire.OpRemoveSandbox, request); err != nil {
+	if err := e.heavy(ctx, removeDeadline, wire.OpRemoveSandbox, request); err != nil {
 		return fmt.Errorf("cannot remove sandbox %s: %w", podUID, err)
 	}
 	for _, c := range members {

@@ -95,6 +95,11 @@ func (e *Engine) launch(ctx context.Context, p *pod, record containerRecord) (*c
 
 // run starts the helper that becomes the shim.
 func (e *Engine) run(ctx context.Context, p *pod, c *container) error {
+	leave, err := e.slot(ctx)
+	if err != nil {
+		return startError(wire.Reply{}, err)
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.StartDeadline)
 	defer cancel()
 	request := wire.StartRequest{Layout: e.layout, Sandbox: p.record.Spec, Spec: c.record.Spec, Cgroup: c.record.Cgroup, Pause: c.record.Pause}

@@ -38,16 +38,28 @@ var rlimitNumbers = map[string]int{
 	"RLIMIT_RTPRIO": unix.RLIMIT_RTPRIO, "RLIMIT_RTTIME": unix.RLIMIT_RTTIME, "RLIMIT_LOCKS": unix.RLIMIT_LOCKS,
 }
 
-// rlimits clamps each limit to the inherited hard one where it cannot be raised.
+// rlimits clamps each limit to what can be set: the inherited hard one where it cannot be raised, and never more open
+// files than the kernel allows any process.
 func rlimits(in []wire.Rlimit) []specs.POSIXRlimit {
 	var out []specs.POSIXRlimit
 	for _, r := range in {
 		var own unix.Rlimit
 		if n, ok := rlimitNumbers[r.Type]; ok && !mayRaise() && unix.Getrlimit(n, &own) == nil {
 			r.Hard = min(r.Hard, own.Max)
-			r.Soft = min(r.Soft, r.Hard)
 		}
-		out = append(out, specs.POSIXRlimit{Type: r.Type, Soft: r.Soft, Hard: r.Hard})
+		if r.Type == "RLIMIT_NOFILE" {
+			r.Hard = min(r.Hard, maxOpenFiles())
+		}
+		out = append(out, specs.POSIXRlimit{Type: r.Type, Soft: min(r.Soft, r.Hard), Hard: r.Hard})
 	}
 	return out
+}
+
+func maxOpenFiles() uint64 {
+	raw, err := os.ReadFile("/proc/sys/fs/nr_open")
+	n, err2 := strconv.ParseUint(strings.TrimSpace(string(raw)), 10, 64)
+	if err != nil || err2 != nil {
+		return 1 << 20 // the kernel's default
+	}
+	return n
 }

@@ -31,14 +31,28 @@ func mountRootfs(l wire.Layout, id string, layers []string) error {
 			return fmt.Errorf("cannot use image layer: %w", err)
 		}
 	}
-	err := mountOverlayNew(dir, layers)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		err = mountOverlayOld(dir, layers)
+	mount := mountOverlayOld
+	if kernelAtLeast(6, 8) {
+		mount = mountOverlayNew
 	}
-	if err != nil {
+	if err := mount(dir, layers); err != nil {
 		return fmt.Errorf("cannot mount the root file system: %w", err)
 	}
 	return nil
+}
+
+// kernelAtLeast says whether the running kernel is that new. Asking the file system itself would leave a complaint in the
+// kernel's log at each start.
+func kernelAtLeast(major, minor int) bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	var a, b int
+	if n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &a, &b); n != 2 {
+		return false
+	}
+	return a > major || a == major && b >= minor
 }
 
 // mountOverlayNew gives each layer in a call of its own (kernel 6.8 on), so that neither their number nor their length

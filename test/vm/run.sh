@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Runs test binaries in a small virtual machine whose cgroups are version 2 and nothing else.
+#
+#   test/vm/run.sh BIN...
+#
+# Each BIN was made by `go test -c`; a name like kubelet-runtime.test is run in the folder kubelet/runtime of this tree, so
+# that its testdata is there. The exit code is that of the first binary that failed, 124 when the machine was ended at its
+# time limit.
+#
+# The machine sees this host's root file system, read-only, with a layer in memory on top: what runs here runs there, and
+# nothing it writes comes back. Environment:
+#   VM_TIMEOUT   seconds for the whole run (default 240)
+#   VM_MEMORY    MiB (default 3072)
+#   VM_ARGS      arguments of every binary (default -test.short and a time limit)
+#   VM_CACHE     where the guest's kernel is kept (default /var/cache/nodeactor-vm)
+#   VM_ACCEL     "kvm" to use the hardware; the default emulates, which works everywhere
+#   VM_KEEP      "1" keeps the working folder and prints its path
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(cd "$here/../.." && pwd)
+timeout=${VM_TIMEOUT:-240}
+cache=${VM_CACHE:-/var/cache/nodeactor-vm}
+[ $# -gt 0 ] || { echo "usage: $0 BIN..." >&2; exit 2; }
+
+skip() { echo "vm: not run: $*"; exit 0; }
+[ "$(id -u)" = 0 ] || skip "sharing the root file system needs root"
+[ "$(uname -m)" = x86_64 ] || skip "only x86_64 is set up, this is $(uname -m)"
+need() { command -v "$1" >/dev/null || { echo "vm: $1 is missing: install $2" >&2; exit 1; }; }
+need qemu-system-x86_64 qemu-system-x86
+need busybox busybox-static
+need modprobe kmod
+for virtiofsd in /usr/libexec/virtiofsd /usr/lib/qemu/virtiofsd ""; do [ -x "$virtiofsd" ] && break; done
+[ -n "$virtiofsd" ] || { echo "vm: virtiofsd is missing: install virtiofsd or qemu-system-common" >&2; exit 1; }
+
+work=$(mktemp -d /tmp/nodeactor-vm.XXXXXX)
+pids=()
+finish() {
+  for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  if [ "${VM_KEEP:-}" = 1 ]; then echo "vm: kept $work"; else rm -rf "$work"; fi
+}
+trap finish EXIT
+
+# shellcheck source=test/vm/kernel.sh
+. "$here/kernel.sh"
+kernel=$(guest_kernel "$cache")
+make_initrd "$kernel" "$here/init.sh" "$work/initrd"
+
+# What the second stage runs: one line per binary, its folder and path.
+mkdir "$work/job"
+for bin in "$@"; do
+  bin=$(readlink -f "$bin")
+  folder=$tree/$(basename "$bin" .test | tr - /)
+  [ -d "$folder" ] || folder=$tree
+  echo "$folder $bin"
+done >"$work/job/list"
+helper=${NODEACTOR_HELPER:-$tree/bin/nodeactor-runtime}
+[ -x "$helper" ] || { helper=$work/helper/nodeactor-runtime; (cd "$tree" && go build -p 2 -o "$helper" ./cmd/nodeactor-runtime 2>/dev/null); }
+{
+  echo "export NODEACTOR_HELPER=$helper NODEACTOR_VM=1 HOME=/root PATH=$PATH"
+  echo "VM_ARGS='${VM_ARGS:--test.short -test.timeout=$((timeout - 10))s}'"
+} >"$work/job/env"
+cp "$here/stage2.sh" "$work/job/"
+
+# Prints "virtiofs" when the host's directory is shared that way. The daemon is started per run and ends with it.
+"$virtiofsd" --socket-path="$work/fs.sock" -o source=/ -o cache=always -o sandbox=chroot -o no_posix_lock >"$work/virtiofsd.log" 2>&1 &
+pids+=($!)
+for _ in $(seq 100); do [ -S "$work/fs.sock" ] && break; sleep 0.05; done
+[ -S "$work/fs.sock" ] || { echo "vm: virtiofsd did not start:" >&2; cat "$work/virtiofsd.log" >&2; exit 1; }
+
+accel=(-accel "tcg,thread=multi")
+[ "${VM_ACCEL:-}" != kvm ] || accel=(-accel kvm)
+memory=${VM_MEMORY:-3072}
+: >"$work/rc"
+qemu-system-x86_64 -machine q35,memory-backend=mem "${accel[@]}" -cpu max -smp 2 -m "$memory" \
+  -object "memory-backend-memfd,id=mem,size=${memory}M,share=on" \
+  -nographic -nodefaults -no-reboot -serial stdio -serial "file:$work/rc" -monitor none \
+  -kernel "$kernel/boot/vmlinuz" -initrd "$work/initrd" \
+  -chardev "socket,id=fs,path=$work/fs.sock" -device vhost-user-fs-pci,chardev=fs,tag=root \
+  -append "console=ttyS0 quiet loglevel=3 mitigations=off nokaslr tsc=reliable panic=-1 job=$work/job" </dev/null >"$work/console" 2>"$work/qemu.log" &
+qemu=$!
+pids+=("$qemu")
+# The firmware's lines and control sequences are of no interest.
+tail -n +1 -f --pid="$qemu" "$work/console" 2>/dev/null | sed -u -e 's/\r//g' -e 's/\x1b[^A-Za-z]*[A-Za-z]//g' -e '/^SeaBIOS\|^Booting from/d' -e 's/^Booting from ROM..//' &
+pids+=($!)
+
+began=$SECONDS
+while kill -0 "$qemu" 2>/dev/null; do
+  if [ $((SECONDS - began)) -ge "$timeout" ]; then
+    kill -9 "$qemu"
+    wait "$qemu" 2>/dev/null || true
+    sleep 1
+    echo "vm: ended at the time limit of $timeout s"
+    exit 124
+  fi
+  sleep 0.2
+done
+wait "$qemu" || { echo "vm: the emulator failed:" >&2; cat "$work/qemu.log" >&2; exit 1; }
+sleep 1.2 # the last of the console
+rc=$(tr -cd '0-9' <"$work/rc")
+[ -n "$rc" ] || { echo "vm: the machine ended without a result" >&2; cat "$work/qemu.log" >&2; exit 1; }
+echo "vm: exit code $rc after $((SECONDS - began)) s"
+exit "$rc"

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Second stage, on the shared root: cgroup v2 with every controller, memory file systems where tests write, then the tests.
+job=$1
+rc=0
+mkdir -p /dev/pts /dev/shm
+mount -t devpts -o ptmxmode=0666 devpts /dev/pts
+ln -sf pts/ptmx /dev/ptmx 2>/dev/null
+mount -t tmpfs -o mode=1777 shm /dev/shm
+ln -sf /proc/self/fd /dev/fd
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mkdir /sys/fs/cgroup/init
+echo $$ >/sys/fs/cgroup/init/cgroup.procs
+for c in $(cat /sys/fs/cgroup/cgroup.controllers); do echo "+$c" >/sys/fs/cgroup/cgroup.subtree_control; done
+# The job folder may lie in /tmp, so it is read before that is covered.
+. "$job/env"
+list=$(cat "$job/list")
+mkdir -p /run/nodeactor-vm
+echo "$list" | while read -r _ bin; do cp "$bin" /run/nodeactor-vm/; done
+cp "$NODEACTOR_HELPER" /run/nodeactor-vm/nodeactor-runtime
+export NODEACTOR_HELPER=/run/nodeactor-vm/nodeactor-runtime
+mount -t tmpfs -o mode=1777 tmp /tmp
+mount -t tmpfs -o mode=755 lib /var/lib
+ip link set lo up
+echo "vm: kernel $(uname -r), controllers $(cat /sys/fs/cgroup/cgroup.controllers)"
+while read -r folder bin; do
+  [ -n "$bin" ] || continue
+  echo "vm: $(basename "$bin")"
+  cd "$folder" || cd /
+  "/run/nodeactor-vm/$(basename "$bin")" $VM_ARGS </dev/null 2>&1 || { code=$?; [ "$rc" != 0 ] || rc=$code; }
+done <<LIST
+$list
+LIST
+sync
+echo "$rc" >/dev/ttyS1
+busybox poweroff -f
