@@ -20,10 +20,7 @@ const profileLimit = 2 * time.Minute
 // load runs the kit's measures on a side.
 func load(ctx context.Context, o options, s side, r *results) error {
 	for _, only := range measuresOf(o) {
-		finish := func() {}
-		if n, ok := s.(*own); ok && o.pprof != "" {
-			finish = n.profile(only)
-		}
+		finish := s.profile(only)
 		err := kbench(ctx, o, s, r, "", append([]string{"--only", only}, o.kbenchArgs...)...)
 		finish()
 		if err != nil {
@@ -79,7 +76,11 @@ func readLines(from io.Reader, each func(line)) error {
 }
 
 // profile takes CPU profiles of one second after another until the returned function is called; pprof merges the files it is given.
+// Without a folder for them it does nothing.
 func (n *own) profile(name string) (finish func()) {
+	if n.pprof == "" {
+		return func() {}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), profileLimit)
 	done := make(chan struct{})
 	go func() {

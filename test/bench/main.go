@@ -110,7 +110,9 @@ func measure(ctx context.Context, o options, s side, r *results, round int) (err
 		return err
 	}
 	if round == 0 && o.idle > 0 {
+		finish := s.profile("idle")
 		line, err := watchIdle(ctx, s.processes(), o.idle)
+		finish()
 		if err != nil {
 			return err
 		}

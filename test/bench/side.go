@@ -28,6 +28,8 @@ type side interface {
 	start(ctx context.Context) (line, error)
 	kubeconfig() string
 	processes() []process
+	// profile starts profiling under a name, where the side can be profiled and that was asked for; finish ends it.
+	profile(name string) (finish func())
 	// extra runs what only this side has.
 	extra(ctx context.Context, r *results, round int) error
 	// stop ends all its processes and removes its directory.
@@ -81,6 +83,8 @@ func (p *peer) start(ctx context.Context) (line, error) {
 	p.procs, err = parseProcesses(strings.TrimSpace(string(list)))
 	return boot, err
 }
+
+func (p *peer) profile(string) func() { return func() {} }
 
 func (p *peer) extra(context.Context, *results, int) error { return nil }
 
