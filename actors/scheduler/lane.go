@@ -41,13 +41,6 @@ func (l *lane) waiting() (int, time.Time) {
 	return len(l.tasks), l.since
 }
 
-// idle tells whether nothing waits and nothing runs.
-func (l *lane) idle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.tasks) == 0 && l.running == 0
-}
-
 // start begins as many jobs as the waiting tasks are worth.
 func (l *lane) start(ctx supervision.Context) {
 	l.mu.Lock()

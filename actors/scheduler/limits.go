@@ -16,8 +16,10 @@ const (
 	eventParallel = 2
 	// eventBacklogLimit is how many Events may wait; more are dropped, for Events are best effort.
 	eventBacklogLimit = 10_000
-	// eventLinger is how long Events give way to bindings before they are written beside them.
-	eventLinger = 2 * time.Second
+	// eventQuiet is how long no pod has been bound when Events are written: what makes pods has its turn first.
+	eventQuiet = 300 * time.Millisecond
+	// eventLinger is how long Events give way before they are written beside bindings.
+	eventLinger = 3 * time.Second
 
 	// writeTimeout bounds one write.
 	writeTimeout = 10 * time.Second

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,6 +36,7 @@ type scheduler struct {
 	helped, related bool
 
 	now      time.Time // of this turn
+	placedAt time.Time // when a pod was last given a node
 	reviewed time.Time
 	alarm    func() // cancels the timer that is set, if any
 }
@@ -155,6 +155,7 @@ func (s *scheduler) place(e *entry) {
 		s.makeRoom(e, decision)
 		return
 	}
+	s.placedAt = s.now
 	s.cluster.Assume(e.demand, decision.Node)
 	s.queue.move(e, binding)
 	s.bind(e.pod(), decision.Node)
@@ -181,9 +182,18 @@ func (s *scheduler) startLanes(ctx supervision.Context) {
 	s.binds.start(ctx)
 	s.reports.start(ctx)
 	s.evicts.start(ctx)
-	if backlog, since := s.events.waiting(); backlog > 0 && (s.binds.idle() || ctx.Clock().Now().Sub(since) > eventLinger) {
+	if in, ok := s.eventsIn(ctx.Clock().Now()); ok && in <= 0 {
 		s.events.start(ctx)
 	}
+}
+
+// eventsIn is how long the Events that wait still give way; false when none wait for their turn.
+func (s *scheduler) eventsIn(now time.Time) (time.Duration, bool) {
+	backlog, since := s.events.waiting()
+	if backlog == 0 {
+		return 0, false
+	}
+	return min(eventQuiet-now.Sub(s.placedAt), eventLinger-now.Sub(since)), true
 }
 
 // setAlarm sets the one timer for what will be due if nothing else happens; with nothing pending and all nodes ready there is none.
@@ -192,11 +202,24 @@ func (s *scheduler) setAlarm(ctx supervision.Context) {
 		s.alarm()
 		s.alarm = nil
 	}
-	in, ok := s.queue.wakeIn(s.now)
-	if s.watchful() {
-		in, ok = min(cmp.Or(in, reviewEvery), reviewEvery), true
-	}
-	if ok {
+	if in, ok := s.dueIn(); ok {
 		s.alarm = ctx.After(in, turnDue{})
 	}
+}
+
+// dueIn is how long the actor may sleep if nothing happens; false when for ever.
+func (s *scheduler) dueIn() (time.Duration, bool) {
+	in, ok := s.queue.wakeIn(s.now)
+	sooner := func(d time.Duration) {
+		if !ok || d < in {
+			in, ok = d, true
+		}
+	}
+	if s.watchful() {
+		sooner(reviewEvery)
+	}
+	if wait, waiting := s.eventsIn(s.now); waiting && wait > 0 {
+		sooner(wait)
+	}
+	return in, ok
 }
