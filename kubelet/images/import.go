@@ -99,7 +99,7 @@ func (s *Store) installAll(ctx context.Context, sources []source) ([]string, err
 
 // spool copies a stream into a file, decompressed.
 func spool(ctx context.Context, r io.Reader, path string) error {
-	plain, done, err := decompress(&meter{ctx: ctx, r: r, p: &Progress{}})
+	plain, done, err := decompress(&meter{ctx: ctx, r: r})
 	if err != nil {
 		return err
 	}

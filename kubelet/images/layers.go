@@ -35,58 +35,86 @@ type source struct {
 	config          Config
 	blobSize        func(i int) int64
 	open            func(i int) (io.ReadCloser, error) // layer i, bottom first, compressed or not
+	remote          bool                               // worth fetching ahead
 }
 
 // install is one source on its way into the store.
 type install struct {
 	s      *Store
 	src    source
-	report func(Progress)
+	ahead  *fetcher          // nil when nothing is fetched ahead
 	fresh  map[string]string // layer name -> temporary directory
 	names  []string          // all layers, bottom first
 	pinned []string
 }
 
-// stage unpacks the layers the store does not have into temporary directories.
+// stage unpacks the layers the store does not have into temporary directories. The install it returns must be released,
+// also after an error.
 func (s *Store) stage(ctx context.Context, src source, report func(Progress)) (*install, error) {
-	in := &install{s: s, src: src, report: report, fresh: map[string]string{}}
-	if n := len(src.diffIDs); n == 0 || n > maxLayers {
-		return in, fmt.Errorf("%w: image has %d layers, want 1 to %d", ErrCorrupt, n, maxLayers)
+	in := &install{s: s, src: src, fresh: map[string]string{}}
+	if err := src.checkLayers(); err != nil {
+		return in, err
 	}
-	for _, id := range src.diffIDs {
-		if !strings.HasPrefix(id, "sha256:") {
-			return in, fmt.Errorf("%w: layer has digest %s, want sha256", ErrCorrupt, id)
-		}
-	}
-	missing, total := in.missing()
-	if total > 0 {
-		if err := s.ensureSpace(total); err != nil {
+	missing := in.missing()
+	t := &tally{report: report, p: Progress{Layers: len(missing), Total: src.size(missing)}}
+	if len(missing) > 0 {
+		if err := s.ensureSpace(t.p.Total); err != nil {
 			return in, err
 		}
 	}
-	progress := Progress{Layers: missing, Total: total}
-	for i := range src.diffIDs {
+	if src.remote && len(missing) > 1 {
+		ahead, err := in.fetchAhead(ctx, missing[1:], t)
+		if err != nil {
+			return in, err
+		}
+		in.ahead = ahead
+	}
+	return in, in.unpackMissing(ctx, t)
+}
+
+func (in *install) unpackMissing(ctx context.Context, t *tally) error {
+	for i, id := range in.src.diffIDs {
 		if name, ok := in.reuse(i); ok {
 			in.names = append(in.names, name)
 			continue
 		}
-		progress.Layer++
-		if err := in.unpackLayer(ctx, i, &progress); err != nil {
-			return in, fmt.Errorf("cannot unpack layer %s: %w", src.diffIDs[i], err)
+		t.nextLayer()
+		if err := in.unpackLayer(ctx, i, t); err != nil {
+			return fmt.Errorf("cannot unpack layer %s: %w", id, err)
 		}
 	}
-	return in, nil
+	return nil
 }
 
-// missing counts the layers to read and their compressed bytes, as far as can be told beforehand.
-func (in *install) missing() (n int, size int64) {
-	for i := range in.src.diffIDs {
-		if _, ok := in.reuse(i); !ok {
-			n++
-			size += in.src.blobSize(i)
+// checkLayers refuses what no image can be.
+func (src source) checkLayers() error {
+	if n := len(src.diffIDs); n == 0 || n > maxLayers {
+		return fmt.Errorf("%w: image has %d layers, want 1 to %d", ErrCorrupt, n, maxLayers)
+	}
+	for _, id := range src.diffIDs {
+		if !strings.HasPrefix(id, "sha256:") {
+			return fmt.Errorf("%w: layer has digest %s, want sha256", ErrCorrupt, id)
 		}
 	}
-	return n, size
+	return nil
+}
+
+// size adds up the compressed bytes of layers, as far as they can be told beforehand.
+func (src source) size(layers []int) (total int64) {
+	for _, i := range layers {
+		total += src.blobSize(i)
+	}
+	return total
+}
+
+// missing lists the layers to read.
+func (in *install) missing() (layers []int) {
+	for i := range in.src.diffIDs {
+		if _, ok := in.reuse(i); !ok {
+			layers = append(layers, i)
+		}
+	}
+	return layers
 }
 
 // reuse finds layer i among the complete layers and keeps GC off it until release.
@@ -106,7 +134,7 @@ func (in *install) reuse(i int) (string, bool) {
 	return "", false
 }
 
-func (in *install) unpackLayer(ctx context.Context, i int, progress *Progress) error {
+func (in *install) unpackLayer(ctx context.Context, i int, t *tally) error {
 	dir, err := in.s.tempDir("layer")
 	if err != nil {
 		return spaceError(err)
@@ -119,7 +147,7 @@ func (in *install) unpackLayer(ctx context.Context, i int, progress *Progress) e
 	if err := os.Chmod(content, 0o755); err != nil {
 		return err
 	}
-	size, chained, err := in.readLayer(ctx, i, content, progress)
+	size, chained, err := in.readLayer(ctx, i, content, t)
 	if err != nil {
 		return err
 	}
@@ -138,13 +166,18 @@ func (in *install) unpackLayer(ctx context.Context, i int, progress *Progress) e
 }
 
 // readLayer streams layer i into content and checks that what it read is what the config names.
-func (in *install) readLayer(ctx context.Context, i int, content string, p *Progress) (int64, bool, error) {
-	blob, err := in.src.open(i)
+func (in *install) readLayer(ctx context.Context, i int, content string, t *tally) (int64, bool, error) {
+	blob, counted, err := in.ahead.open(i)
+	if counted {
+		t = nil
+	} else {
+		blob, err = in.src.open(i)
+	}
 	if err != nil {
 		return 0, false, err
 	}
 	defer blob.Close()
-	plain, done, err := decompress(&meter{ctx: ctx, r: blob, p: p, report: in.report})
+	plain, done, err := decompress(&meter{ctx: ctx, r: blob, tally: t})
 	if err != nil {
 		return 0, false, archiveError(ctx, err)
 	}
@@ -232,9 +265,10 @@ func (in *install) publish(name, dir string) error {
 	return nil
 }
 
-// release ends an install: temporary directories go, and GC may again take what nothing names. It is called once,
+// release ends an install, whose context should have ended if it failed: temporary directories go, and GC may again take what nothing names. It is called once,
 // whether commit came or not.
 func (in *install) release() {
+	in.ahead.stop()
 	for _, dir := range in.fresh {
 		for _, path := range []string{dir, dir + ".damaged"} {
 			if err := os.RemoveAll(path); err != nil {

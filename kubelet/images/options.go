@@ -55,15 +55,15 @@ func WithNoProgressLimit(d time.Duration) Option { return func(s *Store) { s.noP
 type PullOptions struct {
 	// Auth holds the credentials of the pod's pull secrets; nil pulls anonymously.
 	Auth *Keychain
-	// Progress, when set, is called from the pulling goroutine about every 128 KiB and once at the end. It must not
-	// block.
+	// Progress, when set, is called about every 128 KiB and at the end of each layer, one call at a time, from goroutines
+	// of the pull. It must not block.
 	Progress func(Progress)
 }
 
-// Progress is how far a pull has come. Bytes count compressed layer data; layers that were there already count as
-// neither done nor total.
+// Progress is how far a pull has come. Bytes count compressed layer data that has come; layers that were there already
+// count as neither done nor total.
 type Progress struct {
-	Layer, Layers int   // layer being read, from 1, and how many are read
+	Layer, Layers int   // layer being unpacked, from 1, and how many are to be
 	Bytes, Total  int64 // compressed bytes read and to read
 }
 

@@ -167,8 +167,8 @@ func (u *unpacker) copyUp(name string, below entry) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(dst, src)
-	u.size += n
+	u.out.w = dst
+	_, err = io.CopyBuffer(&u.out, src, u.buf)
 	st := below.info.Sys().(*syscall.Stat_t)
 	err = errors.Join(err, dst.Chown(int(st.Uid), int(st.Gid)), dst.Chmod(below.info.Mode()),
 		setFileTime(dst, below.info.ModTime()))

@@ -147,6 +147,7 @@ func (s *Store) pull(ctx context.Context, ref string, auths []authn.Authenticato
 		report(p)
 	})
 	defer in.release()
+	defer dog.stop()
 	if err != nil {
 		return Image{}, causeOf(ctx, err)
 	}
@@ -195,7 +196,7 @@ func (s *Store) resolveAs(ctx context.Context, ref string, parsed name.Reference
 		return source{}, err
 	}
 	src, err := describe(img)
-	src.ref, src.digest = ref, desc.Digest.String()
+	src.ref, src.digest, src.remote = ref, desc.Digest.String(), true
 	return src, err
 }
 

@@ -398,6 +398,42 @@ func TestStalledPullEndsAndBlocksNoOther(t *testing.T) {
 	}
 }
 
+// One of several layers that are fetched side by side fails: the pull ends at once, though others would wait for ever.
+func TestFailingLayerEndsThePull(t *testing.T) {
+	r, s := registry.Start(t), openTest(t)
+	var layers [][]image.File
+	for i := range 6 {
+		layers = append(layers, []image.File{text(fmt.Sprint("f", i), fmt.Sprint(i))})
+	}
+	img := registry.Build(t, spec(layers...))
+	ref := r.Push("a:v1", img)
+	manifest, err := img.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+		switch {
+		case strings.HasSuffix(req.URL.Path, manifest.Layers[1].Digest.String()):
+			http.Error(w, `{"errors":[{"code":"BLOB_UNKNOWN"}]}`, http.StatusNotFound)
+			return false
+		case strings.HasSuffix(req.URL.Path, manifest.Layers[2].Digest.String()):
+			<-req.Context().Done()
+			return false
+		}
+		return true
+	})
+	start := time.Now()
+	_, err = s.Pull(context.Background(), ref, PullOptions{})
+	if err == nil || !strings.Contains(err.Error(), "BLOB_UNKNOWN") || time.Since(start) > 20*time.Second {
+		t.Errorf("pull says %v after %v", err, time.Since(start))
+	}
+	storeIsEmpty(t, s)
+	r.Intercept(nil)
+	if got := mustPull(t, s, ref); len(got.Layers) != 6 || len(tree(t, mountOverlay(t, got.Layers))) == 0 {
+		t.Errorf("image has layers %v", got.Layers)
+	}
+}
+
 func TestDamagedBlobIsRefused(t *testing.T) {
 	r, s := registry.Start(t), openTest(t)
 	ref := r.Push("a:v1", registry.DemoImage(t, "v1"))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -17,14 +18,42 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// meter counts and reports what is read, ends with its context, and remembers why its source failed.
-type meter struct {
-	ctx      context.Context
-	r        io.Reader
-	p        *Progress
-	report   func(Progress) // may be nil
+// tally adds up the progress of one install and reports it, one report at a time.
+type tally struct {
+	report func(Progress) // may be nil
+
+	mu       sync.Mutex
+	p        Progress
 	reported int64
-	failed   error
+}
+
+// add counts bytes; the end of a layer is always reported.
+func (t *tally) add(n int, end bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.p.Bytes += int64(n)
+	if t.report != nil && (end || t.p.Bytes-t.reported >= copyBufferSize) {
+		t.reported = t.p.Bytes
+		t.report(t.p)
+	}
+}
+
+// nextLayer says that the next layer is being unpacked.
+func (t *tally) nextLayer() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.p.Layer++
+	if t.report != nil {
+		t.report(t.p)
+	}
+}
+
+// meter counts what is read, ends with its context, and remembers why its source failed.
+type meter struct {
+	ctx    context.Context
+	r      io.Reader
+	tally  *tally // may be nil
+	failed error
 }
 
 func (m *meter) Read(b []byte) (int, error) {
@@ -32,14 +61,33 @@ func (m *meter) Read(b []byte) (int, error) {
 		return 0, m.failed
 	}
 	n, err := m.r.Read(b)
-	m.p.Bytes += int64(n)
-	if m.report != nil && (err != nil || m.p.Bytes-m.reported >= copyBufferSize) {
-		m.reported = m.p.Bytes
-		m.report(*m.p)
+	if m.tally != nil {
+		m.tally.add(n, err != nil)
 	}
 	if err != io.EOF {
 		m.failed = err
 	}
+	return n, err
+}
+
+// roomyWriter counts what is written, and asks for room as it grows: a small archive may hold huge files of zeros, and
+// must not be able to fill the disk the node lives on.
+type roomyWriter struct {
+	w       io.Writer
+	room    func() error
+	n       int64 // bytes written
+	checked int64 // of which at the last look at the disk
+}
+
+func (w *roomyWriter) Write(p []byte) (int, error) {
+	if w.n-w.checked >= roomCheckSize {
+		w.checked = w.n
+		if err := w.room(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := w.w.Write(p)
+	w.n += int64(n)
 	return n, err
 }
 

@@ -27,9 +27,7 @@ type unpacker struct {
 	parent  *openDir
 	times   map[string]time.Time // directories get theirs last: filling a directory changes it
 	chained bool                 // the result depends on the layers below
-	size    int64
-	checked int64        // size at the last check of the disk
-	room    func() error // says whether more may be written
+	out     roomyWriter          // writes to the file at hand and counts all of them
 	buf     []byte
 }
 
@@ -42,12 +40,12 @@ func unpack(ctx context.Context, archive io.Reader, dest string, lowers []string
 		return 0, false, err
 	}
 	defer view.close()
-	u := &unpacker{root: view[0], view: view, times: map[string]time.Time{}, room: room, buf: make([]byte, copyBufferSize)}
+	u := &unpacker{root: view[0], view: view, times: map[string]time.Time{}, out: roomyWriter{room: room}, buf: make([]byte, copyBufferSize)}
 	defer u.leaveParent()
 	if err := u.members(ctx, tar.NewReader(archive)); err != nil {
 		return 0, false, err
 	}
-	return u.size, u.chained, u.finishTimes()
+	return u.out.n, u.chained, u.finishTimes()
 }
 
 func (u *unpacker) members(ctx context.Context, tr *tar.Reader) error {
@@ -174,7 +172,8 @@ func (u *unpacker) file(dir *openDir, base string, h *tar.Header, content io.Rea
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(roomyWriter{f, u}, content, u.buf)
+	u.out.w = f
+	_, err = io.CopyBuffer(&u.out, content, u.buf)
 	if err == nil {
 		err = setAttributes(f, h)
 	}
@@ -242,23 +241,4 @@ func (u *unpacker) finishTimes() error {
 		}
 	}
 	return nil
-}
-
-// roomyWriter counts what is written, and asks for room as it grows: a small archive may hold huge files of zeros, and
-// must not be able to fill the disk the node lives on.
-type roomyWriter struct {
-	w io.Writer
-	u *unpacker
-}
-
-func (w roomyWriter) Write(p []byte) (int, error) {
-	if w.u.size-w.u.checked >= roomCheckSize {
-		w.u.checked = w.u.size
-		if err := w.u.room(); err != nil {
-			return 0, err
-		}
-	}
-	n, err := w.w.Write(p)
-	w.u.size += int64(n)
-	return n, err
 }
