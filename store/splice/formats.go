@@ -1,0 +1,119 @@
+package splice
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// jsonFormat joins JSON texts.
+type jsonFormat struct{}
+
+var (
+	noItems     = []byte(`"items":[]`)
+	kindMember  = []byte(`"kind":"`)
+	groupMember = []byte(`"apiVersion":"`)
+)
+
+// item drops kind and apiVersion, which an object within a list does not have. The serializer writes them first.
+func (jsonFormat) item(raw []byte) ([]byte, bool) {
+	rest, ok := bytes.CutPrefix(bytes.TrimRight(raw, "\n"), []byte("{"))
+	for _, member := range [][]byte{kindMember, groupMember} {
+		if !ok {
+			return nil, false
+		}
+		if rest, ok = bytes.CutPrefix(rest, member); ok {
+			_, rest, ok = bytes.Cut(rest, []byte(`",`))
+		}
+	}
+	if !ok {
+		return nil, false
+	}
+	out := make([]byte, 0, 1+len(rest))
+	return append(append(out, '{'), rest...), true
+}
+
+func (jsonFormat) list(out, empty []byte, items [][]byte) ([]byte, bool) {
+	at := bytes.LastIndex(empty, noItems)
+	if at < 0 {
+		return out, false
+	}
+	at += len(noItems) - 1
+	size := len(empty) + len(items)
+	for _, i := range items {
+		size += len(i)
+	}
+	out = append(slices.Grow(out, size), empty[:at]...)
+	for n, i := range items {
+		if n > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, i...)
+	}
+	return append(out, empty[at:]...), true
+}
+
+// protobufFormat joins protobuf messages in the envelope of the API machinery.
+type protobufFormat struct{}
+
+// magic begins every enveloped message.
+var magic = []byte("k8s\x00")
+
+// itemsTag begins each item of a list: field 2, bytes. Every list of the API has its items there.
+const itemsTag = 2<<3 | 2
+
+func unwrap(raw []byte) (*runtime.Unknown, bool) {
+	rest, ok := bytes.CutPrefix(raw, magic)
+	if !ok {
+		return nil, false
+	}
+	var u runtime.Unknown
+	if err := u.Unmarshal(rest); err != nil {
+		return nil, false
+	}
+	return &u, true
+}
+
+// item takes the message out of its envelope and puts it behind its tag and length.
+func (protobufFormat) item(raw []byte) ([]byte, bool) {
+	u, ok := unwrap(raw)
+	if !ok {
+		return nil, false
+	}
+	out := make([]byte, 0, len(u.Raw)+1+binary.MaxVarintLen32)
+	out = append(out, itemsTag)
+	out = binary.AppendUvarint(out, uint64(len(u.Raw)))
+	return append(out, u.Raw...), true
+}
+
+func (protobufFormat) list(out, empty []byte, items [][]byte) ([]byte, bool) {
+	u, ok := unwrap(empty)
+	if !ok {
+		return out, false
+	}
+	head := u.Raw
+	size := len(head)
+	for _, i := range items {
+		size += len(i)
+	}
+	// What stands before and behind the message in the envelope is taken from the envelope of the empty list.
+	at := bytes.Index(empty, append(binary.AppendUvarint([]byte{rawTag}, uint64(len(head))), head...))
+	if at < 0 {
+		return out, false
+	}
+	tail := empty[at+1+uvarintLen(len(head))+len(head):]
+	out = append(slices.Grow(out, len(empty)+size+binary.MaxVarintLen32), empty[:at]...)
+	out = binary.AppendUvarint(append(out, rawTag), uint64(size))
+	out = append(out, head...)
+	for _, i := range items {
+		out = append(out, i...)
+	}
+	return append(out, tail...), true
+}
+
+// rawTag begins the message within the envelope: field 2, bytes.
+const rawTag = 2<<3 | 2
+
+func uvarintLen(n int) int { return len(binary.AppendUvarint(nil, uint64(n))) }
