@@ -157,9 +157,10 @@ func (s *execSession) openOutput(to io.Writer) (*os.File, error) {
 	return s.own(w), nil
 }
 
-// start runs the helper until the process is the user's, and starts the copying.
+// start runs the helper until the process is the user's, and starts the copying. It goes on when ctx ends: a helper killed
+// half-way could leave the process behind, unknown.
 func (s *execSession) start(ctx context.Context, request wire.ExecRequest) error {
-	bounded, cancel := context.WithTimeout(ctx, s.e.cfg.StartDeadline)
+	bounded, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.e.cfg.StartDeadline, ErrDeadline)
 	defer cancel()
 	var err error
 	if s.helper, err = s.e.spawn(wire.OpExec, request, s.theirs); err != nil {

@@ -122,16 +122,9 @@ func (p *helperProcess) next(ctx context.Context) (wire.Reply, error) {
 		}
 		return r, nil
 	case ctx.Err() != nil:
-		return wire.Reply{}, deadlineError(ctx)
+		return wire.Reply{}, context.Cause(ctx)
 	}
 	return wire.Reply{}, fmt.Errorf("helper died without an answer: %s", p.lastWords())
-}
-
-func deadlineError(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return ErrDeadline
-	}
-	return context.Cause(ctx)
 }
 
 func (p *helperProcess) kill() { _ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0) }
@@ -191,7 +184,7 @@ func (e *Engine) heavy(ctx context.Context, deadline time.Duration, op string, r
 
 // call runs a helper to its end and returns its only reply, whose Error has become the error.
 func (e *Engine) call(ctx context.Context, deadline time.Duration, op string, request any) (wire.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline, ErrDeadline)
 	defer cancel()
 	p, err := e.spawn(op, request, streams{})
 	if err != nil {

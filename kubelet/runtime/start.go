@@ -100,7 +100,7 @@ func (e *Engine) run(ctx context.Context, p *pod, c *container) error {
 		return startError(wire.Reply{}, err)
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.StartDeadline)
+	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.StartDeadline, ErrDeadline)
 	defer cancel()
 	request := wire.StartRequest{Layout: e.layout, Sandbox: p.record.Spec, Spec: c.record.Spec, Cgroup: c.record.Cgroup, Pause: c.record.Pause}
 	if p.pause != nil {
