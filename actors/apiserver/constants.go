@@ -32,8 +32,8 @@ const (
 	aggregationRetryPause = time.Second
 	// policyWorkers is how many objects of the RBAC policy are worked on at once.
 	policyWorkers = 16
-	// closeTimeout bounds how long Close waits for what it stopped.
-	closeTimeout = 5 * time.Second
+	// lookupTimeout bounds finding the endpoints of a Service.
+	lookupTimeout = 10 * time.Second
 	// defaultServiceCIDR is where ClusterIPs come from unless configured.
 	defaultServiceCIDR = "10.96.0.0/16"
 	// firstNodePort and nodePorts span the ports that Services of type NodePort get.

@@ -169,7 +169,7 @@ func (c *core) addControllers() error {
 }
 
 func (c *core) addServices() error {
-	services, status, proxy, err := servicestore.NewREST(c.options, c.allocators.family, c.allocators.addresses, c.allocators.ports, nil, c.podREST.Pod, c.pods)
+	services, status, proxy, err := servicestore.NewREST(c.options, c.allocators.family, c.allocators.addresses, c.allocators.ports, clusterServices{c.client}, c.podREST.Pod, c.pods)
 	if err != nil {
 		return err
 	}

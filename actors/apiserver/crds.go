@@ -23,7 +23,7 @@ func (s *Server) newCustomResources(config genericapiserver.Config) (*apiextensi
 		ExtraConfig: apiextensionsapiserver.ExtraConfig{
 			CRDRESTOptionsGetter: s.customOptions(),
 			MasterCount:          1,
-			ServiceResolver:      s.serviceResolver(),
+			ServiceResolver:      clusterServices{s.client},
 			AuthResolverWrapper:  s.webhookAuth(),
 		},
 	}

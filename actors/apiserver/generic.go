@@ -42,7 +42,7 @@ func (s *Server) genericConfig() (*genericapiserver.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.AdmissionControl, err = s.newAdmission(s.client, objects, s.serviceResolver())
+	c.AdmissionControl, err = s.newAdmission(s.client, objects, clusterServices{s.client})
 	return c, err
 }
 

@@ -4,12 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/url"
 
-	"k8s.io/apiserver/pkg/util/proxy"
-	"k8s.io/apiserver/pkg/util/webhook"
-	"k8s.io/client-go/informers"
-	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -35,22 +30,4 @@ func (s *Server) dynamicConfig() *rest.Config {
 	c := rest.CopyConfig(s.loopback)
 	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
 	return c
-}
-
-// serviceResolver finds a Service by its cluster address, for webhooks.
-func (s *Server) serviceResolver() webhook.ServiceResolver {
-	return &clusterServices{informers: s.informers}
-}
-
-type clusterServices struct {
-	informers informers.SharedInformerFactory
-}
-
-// ResolveEndpoint returns the address of the Service's port.
-func (c *clusterServices) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
-	return proxy.ResolveCluster(c.lister(), namespace, name, port)
-}
-
-func (c *clusterServices) lister() corev1listers.ServiceLister {
-	return c.informers.Core().V1().Services().Lister()
 }
