@@ -64,7 +64,7 @@ func publish(dir string, content payload, gid int, now time.Time) error {
 
 // checkPath refuses paths that would leave the volume or shadow its own links.
 func checkPath(p string) error {
-	if p == "" || path.IsAbs(p) || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "..") || strings.Contains(p, "/../") {
+	if p == "" || p == "." || path.IsAbs(p) || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "..") || strings.Contains(p, "/../") {
 		return fmt.Errorf("cannot write file %q: not a path inside the volume", p)
 	}
 	return nil
@@ -94,7 +94,7 @@ func fill(dir string, content payload, gid int) error {
 }
 
 func mkdirs(root, dir string, gid int) error {
-	if dir == root {
+	if len(dir) <= len(root) {
 		return nil
 	}
 	if err := mkdirs(root, filepath.Dir(dir), gid); err != nil {
