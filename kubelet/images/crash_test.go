@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(crashEnv); spec != "" {
 		churn(strings.Fields(spec))
 	}
+	if code, started := isolate(); started {
+		os.Exit(code)
+	}
 	os.Exit(m.Run())
 }
 

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(crashEnv); spec != "" {
 		churn(strings.Split(spec, ":"))
 	}
+	if code, started := isolate(); started {
+		os.Exit(code)
+	}
 	os.Exit(m.Run())
 }
 
