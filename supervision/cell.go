@@ -54,8 +54,10 @@ type cell struct {
 	owner owner
 	// build makes the handler of a worker.
 	build func() Handler
-	gen   uint64
-	born  int64
+	// work is the method value of run, so that waking the cell allocates nothing.
+	work func()
+	gen  uint64
+	born int64
 
 	fenced    atomic.Bool
 	busySince atomic.Int64
@@ -87,7 +89,9 @@ type cell struct {
 // newCell makes a cell that queues messages until it is started. Workers have no handler yet:
 // build is called under the guard.
 func newCell(sys *System, sl *slot, gen uint64, spec *Spec, o owner) *cell {
-	return &cell{sys: sys, slot: sl, gen: gen, spec: spec, owner: o, build: spec.Start, unborn: true, running: true}
+	c := &cell{sys: sys, slot: sl, gen: gen, spec: spec, owner: o, build: spec.Start, unborn: true, running: true}
+	c.work = c.run
+	return c
 }
 
 // start gives the cell its first message.
@@ -157,7 +161,7 @@ func (c *cell) wakeAndUnlock() {
 	c.running = true
 	c.mu.Unlock()
 	if wake {
-		go c.run()
+		go c.work()
 	}
 }
 

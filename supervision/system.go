@@ -200,9 +200,10 @@ func (s *System) giveUpAll(root *cell) {
 	s.mu.Lock()
 	left := slices.Clone(s.cells)
 	s.mu.Unlock()
+	goroutines := allStacks()
 	for _, c := range left {
 		if c.spec.Kind == core.Worker {
-			s.noteUnstopped(c, c.stack())
+			s.noteUnstopped(c, c.stackIn(goroutines))
 		}
 	}
 	root.abandon()

@@ -82,9 +82,15 @@ func boom(supervision.Context) error { panic("boom") }
 
 func newSystem(t *testing.T) *supervision.System {
 	t.Helper()
+	return quietSystem(t)
+}
+
+// quietSystem logs nothing and has no jitter.
+func quietSystem(tb testing.TB) *supervision.System {
+	tb.Helper()
 	s, err := supervision.New(supervision.Config{Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
@@ -280,33 +286,4 @@ func TestPoolMembersFailAlone(t *testing.T) {
 		}
 		stopped(t, s)
 	})
-}
-
-func BenchmarkSend(b *testing.B) {
-	s, _ := supervision.New(supervision.Config{Log: slog.New(slog.DiscardHandler)})
-	done := make(chan bool)
-	n := 0
-	c := spec("a", func() supervision.Handler {
-		return supervision.HandlerFunc(func(_ supervision.Context, msg any) error {
-			if _, ok := msg.(int); ok {
-				if n++; n == b.N {
-					close(done)
-				}
-			}
-			return nil
-		})
-	})
-	c.Mailbox.Limit = 1 << 19
-	if err := s.Start(sup("root", core.OneForOne, c)); err != nil {
-		b.Fatal(err)
-	}
-	ref := s.Ref("root/a")
-	b.ReportAllocs()
-	for b.Loop() {
-		for !s.Send(ref, 1) {
-			runtime.Gosched()
-		}
-	}
-	<-done
-	s.Stop(context.Background())
 }

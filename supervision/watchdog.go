@@ -155,15 +155,23 @@ func (c *cell) hungIn(now int64) (doing string, since int64, ok bool) {
 
 // stack finds the goroutines that work for this cell: their frames show its address as the
 // receiver of the guard.
-func (c *cell) stack() []byte {
-	buf := make([]byte, stackLimit)
-	buf = buf[:runtime.Stack(buf, true)]
+func (c *cell) stack() []byte { return c.stackIn(allStacks()) }
+
+func (c *cell) stackIn(goroutines [][]byte) []byte {
 	self := fmt.Appendf(nil, "(%p", c)
 	var found [][]byte
-	for g := range bytes.SplitSeq(buf, []byte("\n\n")) {
-		if bytes.Contains(g, self) && !bytes.Contains(g, []byte("(*cell).stack(")) {
-			found = append(found, bytes.Clone(g))
+	for _, g := range goroutines {
+		if bytes.Contains(g, self) {
+			found = append(found, g)
 		}
 	}
-	return bytes.Join(found, []byte("\n\n"))
+	return bytes.Clone(bytes.Join(found, []byte("\n\n")))
+}
+
+// allStacks returns the stack of every goroutine but its own, as far as they fit the limit.
+func allStacks() [][]byte {
+	buf := make([]byte, stackLimit)
+	buf = buf[:runtime.Stack(buf, true)]
+	_, others, _ := bytes.Cut(buf, []byte("\n\n"))
+	return bytes.Split(others, []byte("\n\n"))
 }

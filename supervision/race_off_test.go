@@ -1,0 +1,5 @@
+//go:build !race
+
+package supervision_test
+
+const raceEnabled = false
