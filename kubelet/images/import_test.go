@@ -1,6 +1,7 @@
 package images
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -13,6 +14,9 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/nodeactor/nodeactor/test/registry"
 	"github.com/nodeactor/nodeactor/test/registry/image"
@@ -84,6 +88,56 @@ func TestImportFormats(t *testing.T) {
 				t.Errorf("import left %v", leftover)
 			}
 		})
+	}
+}
+
+// writeIndexArchive writes an OCI archive whose one name leads to images of several platforms, and to a statement about
+// them that is no image, as builders leave it.
+func writeIndexArchive(t *testing.T, path, ref string, platforms ...string) {
+	t.Helper()
+	index := v1.ImageIndex(empty.Index)
+	for _, arch := range platforms {
+		one := spec([]image.File{text("arch", arch)})
+		one.Architecture = arch
+		system := "linux"
+		if arch == "unknown" {
+			system = arch
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: registry.Build(t, one),
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: system, Architecture: arch}}})
+	}
+	dir := t.TempDir()
+	l, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendIndex(index, layout.WithAnnotations(map[string]string{containerdNameAnnotation: ref})); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(f)
+	if err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImportOfSeveralPlatforms(t *testing.T) {
+	s, path := openTest(t), filepath.Join(t.TempDir(), "multi.tar")
+	writeIndexArchive(t, path, "nodeactor.io/multi:v1", "unknown", "s390x", platform.Architecture)
+	refs, err := s.ImportFile(context.Background(), path)
+	if err != nil || !slices.Equal(refs, []string{"nodeactor.io/multi:v1"}) {
+		t.Fatalf("import gives %v, %v", refs, err)
+	}
+	img, _ := s.Lookup(refs[0])
+	if got := tree(t, img.Layers[0]); got != "-rw-r--r-- arch = "+platform.Architecture+"\n" {
+		t.Errorf("image holds %q", got)
+	}
+	writeIndexArchive(t, path, "nodeactor.io/alien:v1", "s390x")
+	if _, err := s.ImportFile(context.Background(), path); !errors.Is(err, ErrPlatform) {
+		t.Errorf("import without this platform says %v", err)
 	}
 }
 

@@ -170,6 +170,18 @@ func TestHardLinkToLayerBelowIsCopied(t *testing.T) {
 	}
 }
 
+// Archives made by tar begin with the top directory itself and "./" before each name.
+func TestDottedNames(t *testing.T) {
+	dir, _ := mustUnpack(t, nil, image.File{Path: "./", Mode: 0o750, UID: 4}, image.File{Path: "./d/"}, text("./d//f", "x"))
+	top := lstat(t, dir, ".")
+	if st := top.Sys().(*syscall.Stat_t); top.Mode().Perm() != 0o750 || st.Uid != 4 || top.ModTime().Year() != 2025 {
+		t.Errorf("top: mode %v owner %d time %v", top.Mode(), st.Uid, top.ModTime())
+	}
+	if got := tree(t, dir); got != "drwxr-xr-x d\n-rw-r--r-- d/f = x\n" {
+		t.Errorf("unpacked\n%s", got)
+	}
+}
+
 // A later member of a layer replaces an earlier one of the same name, whatever the two are.
 func TestLaterMemberWins(t *testing.T) {
 	dir, _ := mustUnpack(t, nil,
@@ -220,6 +232,7 @@ func TestHostileMembersAreRefused(t *testing.T) {
 		"link loop":      {image.File{Path: "l", Link: "l"}, text("l/x", "")},
 		"file as dir":    {text("f", ""), text("f/x", "")},
 		"empty whiteout": {text(".wh.", "")},
+		"top is a file":  {image.File{Path: ".", Content: []byte("x")}},
 		"dot whiteout":   {text("d/.wh...", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
