@@ -259,7 +259,7 @@ func (w *watcher) selected(ev index.Event, item *index.Item, there bool) (bool, 
 	if err != nil {
 		return false, w.unreadable(ev, err)
 	}
-	ok, err := w.match.matches(f.obj)
+	ok, err := w.match.matchesEvent(ev, w.store.owner, item, f.obj)
 	return ok && err == nil, nil
 }
 

@@ -121,8 +121,8 @@ func (m *Member) readNotify(ctx context.Context) error {
 // Revision implements Engine.
 func (m *Member) Revision() int64 { return m.server.KV().Rev() }
 
-// Solo implements Engine.
-func (m *Member) Solo() bool { return len(m.server.Cluster().Members()) <= 1 }
+// Solo implements Engine. The answer is kept: it is asked for at every read, and nothing outside this package adds a member.
+func (m *Member) Solo() bool { return m.solo.Load() }
 
 // Grant implements Engine.
 func (m *Member) Grant(ctx context.Context, ttl int64) (int64, error) {

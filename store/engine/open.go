@@ -63,6 +63,7 @@ type Member struct {
 	failed *failure
 	group  *guard.Group
 	clock  supervision.Clock
+	solo   atomic.Bool
 	// compactedTo is the last revision this process compacted to.
 	compactedTo atomic.Int64
 }
@@ -163,6 +164,7 @@ func (m *Member) waitReady(ctx context.Context) error {
 	if _, err := m.Barrier(ctx); err != nil {
 		return fmt.Errorf("no leader: %w", err)
 	}
+	m.solo.Store(len(m.server.Cluster().Members()) <= 1)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 // Index is the store's memory. Load and Apply are called by one goroutine; everything else by anyone.
 type Index struct {
 	history History
+	limit   int // of events in a ring
 
 	mu        sync.RWMutex
 	resources map[string]*resource
@@ -39,7 +40,7 @@ type waiter struct {
 
 // New returns an empty index.
 func New(h History) *Index {
-	return &Index{history: h, resources: map[string]*resource{}, subs: map[*Subscription]struct{}{}, parked: map[string][]*Parked{}}
+	return &Index{history: h, limit: ringEvents, resources: map[string]*resource{}, subs: map[*Subscription]struct{}{}, parked: map[string][]*Parked{}}
 }
 
 // Load fills the empty index with the state at revision.
@@ -58,7 +59,7 @@ func (x *Index) Load(kvs []engine.KV, revision int64) {
 func (x *Index) resource(dir string) *resource {
 	r := x.resources[dir]
 	if r == nil {
-		r = newResource(dir, x.loaded)
+		r = newResource(dir, x.loaded, x.limit)
 		x.resources[dir] = r
 		for s := range x.subs {
 			s.attachNew(r)

@@ -27,12 +27,12 @@ type resource struct {
 }
 
 // newResource returns an empty resource of which nothing before the revision loaded is known: a deletion leaves no trace in a state.
-func newResource(dir string, loaded int64) *resource {
+func newResource(dir string, loaded int64, limit int) *resource {
 	less := func(a, b *Item) bool { return a.Key < b.Key }
 	return &resource{
 		dir:  dir,
 		tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: treeDegree}),
-		ring: ring{floor: loaded},
+		ring: ring{floor: loaded, limit: limit},
 		last: loaded,
 	}
 }

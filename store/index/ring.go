@@ -4,7 +4,7 @@ import "sort"
 
 const (
 	// ringEvents bounds the events a ring keeps; slower subscribers read history from the engine.
-	ringEvents = 4096
+	ringEvents = 2048
 	// ringBytes bounds the values held by a ring, in bytes.
 	ringBytes = 16 << 20
 	// ringMinEvents are kept however large they are.
@@ -17,6 +17,7 @@ type ring struct {
 	first uint64  // position of the oldest kept
 	next  uint64  // position of the next added
 	bytes int
+	limit int   // of events
 	floor int64 // all events with a revision above it are kept
 }
 
@@ -24,7 +25,7 @@ func (r *ring) at(pos uint64) *Event { return &r.buf[pos%uint64(len(r.buf))] }
 
 func (r *ring) add(e Event) {
 	size := weight(e)
-	for r.len() >= ringEvents || (r.len() >= ringMinEvents && r.bytes+size > ringBytes) {
+	for r.len() >= r.limit || (r.len() >= ringMinEvents && r.bytes+size > ringBytes) {
 		r.drop()
 	}
 	if r.len() == len(r.buf) {
