@@ -8,6 +8,11 @@ import (
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
+// stalledAfter is how long one message may take before its child counts as stalled; the
+// watchdog replaces it later, after the catalog's HangAfter. Receive never blocks, so even
+// a second would be long.
+const stalledAfter = 10 * time.Second
+
 // Verdict is the judgement of one child: nil Reason means alive.
 type Verdict struct {
 	Name   string
@@ -53,7 +58,7 @@ func judge(n supervision.Node) error {
 		last = fmt.Sprintf(": %s at %s: %v", f.Kind, f.At.UTC().Format(time.RFC3339), f.Err)
 	}
 	switch {
-	case n.Hung:
+	case n.Hung || n.BusyFor >= stalledAfter:
 		return fmt.Errorf("stalled in %s for %s%s", n.BusyWith, n.BusyFor.Round(time.Second), last)
 	case n.State == core.Running:
 		return nil

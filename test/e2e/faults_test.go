@@ -40,7 +40,7 @@ func TestPanicIsContained(t *testing.T) {
 	for _, path := range []string{
 		"node/controllers/deployment/dispatcher", "node/controllers/replicaset/dispatcher", "node/controllers/namespace/dispatcher",
 		"node/controllers/gc/dispatcher", "node/controllers/endpointslice/dispatcher",
-		"node/controllers/deployment/manifests/default/web", "node/scheduler", "node/kubelet/pods/" + string(p.UID),
+		"node/controllers/deployment/manifests/default:web", "node/scheduler", "node/kubelet/pods/" + string(p.UID),
 	} {
 		t.Run(path, func(t *testing.T) {
 			before, err := h.metric("nodeactor_panics_total")
@@ -99,13 +99,29 @@ func TestQuietNodeWritesNothing(t *testing.T) {
 	h.importDemo()
 	h.apply(demoDeployment("web", 2, ""))
 	h.waitPods("web", 2)
-	time.Sleep(5 * time.Second)
-	before, err := h.metric("nodeactor_store_revision")
-	must(t, err)
+	before := h.settle(15 * time.Second)
 	time.Sleep(60 * time.Second)
 	after, err := h.metric("nodeactor_store_revision")
 	must(t, err)
 	if before != after {
 		t.Errorf("the store's revision moved from %v to %v on a quiet node:\n%s", before, after, h.kubectl("get", "events,leases", "-A"))
 	}
+}
+
+// settle waits until the revision has not moved for a while: what the last change set off,
+// such as the Node's list of images, is done then.
+func (h *host) settle(quiet time.Duration) (revision float64) {
+	h.t.Helper()
+	since := time.Now()
+	h.eventually(podLimit, "the node to come to rest", func() error {
+		now, err := h.metric("nodeactor_store_revision")
+		if now != revision {
+			revision, since = now, time.Now()
+		}
+		if err == nil && time.Since(since) < quiet {
+			return notYet("revision %v is %s old", now, time.Since(since))
+		}
+		return err
+	})
+	return revision
 }
