@@ -227,3 +227,18 @@ func TestASourceThatIsDownDeletesNothing(t *testing.T) {
 		t.Errorf("changes %v, %v", changes, err)
 	}
 }
+
+func TestUndeclaredReadsAreFound(t *testing.T) {
+	c, _ := running(t)
+	handle := c.Declare(cache.KindOf[*corev1.Pod]())
+	cache.List[*corev1.Pod](handle, "", nil)
+	if found := c.Undeclared(); len(found) != 0 {
+		t.Errorf("found %v", found)
+	}
+	cache.Get[*corev1.Node](handle, "", "n")
+	handle.Names(cache.KindOf[*corev1.Secret]())
+	cache.Get[*corev1.Service](c, "ns", "n")
+	if found := c.Undeclared(); len(found) != 2 {
+		t.Errorf("found %v", found)
+	}
+}

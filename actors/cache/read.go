@@ -11,7 +11,9 @@ import (
 // change it. An object that cannot be decoded is logged and counts as absent.
 func Get[T Object](c *Cache, namespace, name string) (T, bool) {
 	var none T
-	record, ok := c.source.Get(KindOf[T]().Key(namespace, name))
+	kind := KindOf[T]()
+	c.noteRead(kind)
+	record, ok := c.source.Get(kind.Key(namespace, name))
 	if !ok {
 		return none, false
 	}
@@ -21,7 +23,9 @@ func Get[T Object](c *Cache, namespace, name string) (T, bool) {
 // List reads the objects of a namespace, of all namespaces when it is empty, that a selector matches (nil matches all), in key
 // order. The objects are shared: never change them.
 func List[T Object](c *Cache, namespace string, selector labels.Selector) []T {
-	prefix := KindOf[T]().Prefix()
+	kind := KindOf[T]()
+	c.noteRead(kind)
+	prefix := kind.Prefix()
 	if namespace != "" {
 		prefix += namespace + "/"
 	}
@@ -45,6 +49,7 @@ func Loose[T Object](c *Cache, namespace string, selector labels.Selector) []T {
 // records collects the current records of one kind in a set of the index. Records come from the index, not from the source, so
 // they belong together.
 func (c *Cache) records(set func(*index) keys, kind Kind) []Record {
+	c.noteRead(kind)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var records []Record
@@ -78,12 +83,14 @@ func decoded[T Object](c *Cache, record Record) (T, bool) {
 
 // Has tells whether an object exists in the newest stored state, without decoding it.
 func (c *Cache) Has(kind Kind, namespace, name string) bool {
+	c.noteRead(kind)
 	_, ok := c.source.Get(kind.Key(namespace, name))
 	return ok
 }
 
 // Names lists the objects of a kind in the newest stored state, in key order, without decoding them.
 func (c *Cache) Names(kind Kind) []types.NamespacedName {
+	c.noteRead(kind)
 	records, _ := c.source.List(kind.Prefix())
 	names := make([]types.NamespacedName, 0, len(records))
 	for _, record := range records {

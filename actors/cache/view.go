@@ -66,7 +66,9 @@ func (c *Cache) Contents(namespace string) int {
 
 // HasPods tells whether the newest stored state of a namespace has a pod.
 func (c *Cache) HasPods(namespace string) bool {
-	records, _ := c.source.List(KindOf[*corev1.Pod]().Prefix() + namespace + "/")
+	kind := KindOf[*corev1.Pod]()
+	c.noteRead(kind)
+	records, _ := c.source.List(kind.Prefix() + namespace + "/")
 	return len(records) > 0
 }
 

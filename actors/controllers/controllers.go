@@ -41,15 +41,15 @@ type Deps struct {
 // All lists the controllers, in the order of the tree.
 func All(d Deps) []operator.Controller {
 	return []operator.Controller{
-		deployment.New(d.Cache, d.Client, d.Clock, d.Events.For(deployment.Component)),
-		replicaset.New(d.Cache, d.Client, d.Clock, d.Events.For(replicaset.Component)),
-		namespace.New(d.Cache, d.Client, d.Metadata),
-		serviceaccount.New(d.Cache, d.Client),
-		rootca.New(d.Cache, d.Client, d.RootCA),
-		gc.New(d.Cache, d.Metadata, d.Client.Discovery()),
-		endpoints.New(d.Cache, d.Client, d.Events.For(endpoints.Component)),
-		endpointslice.New(d.Cache, d.Client, d.Events.For(endpointslice.Component)),
-		nodelifecycle.New(d.Cache, d.Client, d.Clock, d.Events.For(nodelifecycle.Component), d.Heartbeats),
+		deployment.New(d.Client, d.Clock, d.Events.For(deployment.Component)),
+		replicaset.New(d.Client, d.Clock, d.Events.For(replicaset.Component)),
+		namespace.New(d.Client, d.Metadata),
+		serviceaccount.New(d.Client),
+		rootca.New(d.Client, d.RootCA),
+		gc.New(d.Metadata, d.Client.Discovery()),
+		endpoints.New(d.Client, d.Events.For(endpoints.Component)),
+		endpointslice.New(d.Client, d.Events.For(endpointslice.Component)),
+		nodelifecycle.New(d.Client, d.Clock, d.Events.For(nodelifecycle.Component), d.Heartbeats),
 	}
 }
 

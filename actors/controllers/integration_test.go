@@ -93,6 +93,9 @@ func (p *plane) start(log *slog.Logger, meta metadata.Interface) {
 	p.must(p.system.Start(root))
 	p.Cleanup(func() {
 		p.system.Stop(context.Background())
+		if kinds := p.cache.Undeclared(); len(kinds) != 0 {
+			p.Errorf("read without being declared: %v", kinds)
+		}
 		group.Cancel()
 		_ = group.Wait()
 	})

@@ -80,8 +80,8 @@ type Controller struct {
 	Initial func(*cache.Cache) []Key
 	// Reads are the declared reads, the manifests' own kind included.
 	Reads []Read
-	// Reconciler runs the passes.
-	Reconciler Reconciler
+	// New makes the Reconciler that runs the passes. It is called once and given what it may read: the declared kinds.
+	New func(reader *cache.Cache) Reconciler
 }
 
 // Clock is the time source of the operator.
@@ -97,6 +97,15 @@ type Deps struct {
 	Log   *slog.Logger
 	// Metrics counts passes; nil counts nothing.
 	Metrics *Metrics
+}
+
+// declared gives the handle through which a controller reads: it tells of kinds that are read without being declared.
+func (c Controller) declared(reader *cache.Cache) *cache.Cache {
+	kinds := make([]cache.Kind, len(c.Reads))
+	for i, read := range c.Reads {
+		kinds[i] = read.Kind
+	}
+	return reader.Declare(kinds...)
 }
 
 // live tells whether a key's manifest exists. Controllers without a kind of manifests say so by Action.Done.

@@ -36,6 +36,7 @@ type actors interface {
 // dispatcher follows the cache and wakes the actors of the manifests that changes concern.
 type dispatcher struct {
 	controller *Controller
+	reconciler Reconciler
 	deps       Deps
 	board      *board
 	// missed is set when a wake was taken by nobody.
@@ -150,7 +151,7 @@ func (d *dispatcher) wake(pool actors, key Key, revision int64) {
 		return
 	}
 	pool.Ensure(key.String(), func() supervision.Handler {
-		return &manifest{controller: d.controller, deps: d.deps, key: key, board: d.board}
+		return &manifest{controller: d.controller, reconciler: d.reconciler, deps: d.deps, key: key, board: d.board}
 	})
 	if !pool.Send(key.String(), wake{revision: revision, number: d.board.send(key)}) {
 		d.missed = true // in back-off, where its next start brings a pass, or the pool is down, which the next look finds

@@ -44,6 +44,7 @@ type passResult struct {
 // manifest is the actor of one manifest.
 type manifest struct {
 	controller *Controller
+	reconciler Reconciler
 	deps       Deps
 	key        Key
 	board      *board
@@ -110,7 +111,7 @@ func (m *manifest) pass(ctx context.Context) passResult {
 	if !m.controller.live(m.deps.Cache, m.key) {
 		return passResult{gone: true}
 	}
-	action, err := m.controller.Reconciler.Reconcile(ctx, m.key)
+	action, err := m.reconciler.Reconcile(ctx, m.key)
 	return passResult{action: action, err: err}
 }
 

@@ -74,17 +74,19 @@ func (k *kit) controller() operator.Controller {
 	return operator.Controller{
 		Name: "test", Manifests: mapKind,
 		Reads: []operator.Read{operator.Self(mapKind), operator.Self(secretKind), operator.Silent(accountKind)},
-		Reconciler: operator.ReconcilerFunc(func(ctx context.Context, key operator.Key) (operator.Action, error) {
-			k.mu.Lock()
-			k.passes = append(k.passes, pass{key, time.Now()})
-			act := k.act
-			k.mu.Unlock()
-			if act == nil {
-				return operator.None(), nil
-			}
-			return act(ctx, key)
-		}),
+		New:   func(*cache.Cache) operator.Reconciler { return operator.ReconcilerFunc(k.pass) },
 	}
+}
+
+func (k *kit) pass(ctx context.Context, key operator.Key) (operator.Action, error) {
+	k.mu.Lock()
+	k.passes = append(k.passes, pass{key, time.Now()})
+	act := k.act
+	k.mu.Unlock()
+	if act == nil {
+		return operator.None(), nil
+	}
+	return act(ctx, key)
 }
 
 func (k *kit) do(act func(ctx context.Context, key operator.Key) (operator.Action, error)) {

@@ -22,7 +22,7 @@ var (
 )
 
 // New makes the controller.
-func New(c *cache.Cache, client kubernetes.Interface, clock operator.Clock, events record.EventRecorder) operator.Controller {
+func New(client kubernetes.Interface, clock operator.Clock, events record.EventRecorder) operator.Controller {
 	return operator.Controller{
 		Name: "deployment", Manifests: kind,
 		Reads: []operator.Read{
@@ -30,7 +30,9 @@ func New(c *cache.Cache, client kubernetes.Interface, clock operator.Clock, even
 			{Kind: setKind, Keys: deploymentsOf},
 			{Kind: podKind, Keys: recreating},
 		},
-		Reconciler: &reconciler{cache: c, client: client, clock: clock, events: events},
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{cache: c, client: client, clock: clock, events: events}
+		},
 	}
 }
 

@@ -27,7 +27,7 @@ var (
 )
 
 // New makes the controller.
-func New(c *cache.Cache, client kubernetes.Interface, events record.EventRecorder) operator.Controller {
+func New(client kubernetes.Interface, events record.EventRecorder) operator.Controller {
 	return operator.Controller{
 		Name:    "endpoints",
 		Initial: initial,
@@ -36,7 +36,9 @@ func New(c *cache.Cache, client kubernetes.Interface, events record.EventRecorde
 			serving.ByPods(),
 			{Kind: kind, Keys: touched},
 		},
-		Reconciler: &reconciler{cache: c, client: client, events: events},
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{cache: c, client: client, events: events}
+		},
 	}
 }
 

@@ -39,10 +39,7 @@ var (
 )
 
 // New makes the controller.
-func New(c *cache.Cache, client kubernetes.Interface, events record.EventRecorder) operator.Controller {
-	tracker := util.NewEndpointSliceTracker()
-	packer := endpointslice.NewReconciler(client, nodes{c}, perSlice, tracker, nil, events, managedBy,
-		endpointslice.WithPreferSameTrafficDistributionEnabled(utilfeature.DefaultFeatureGate.Enabled(features.PreferSameTrafficDistribution)))
+func New(client kubernetes.Interface, events record.EventRecorder) operator.Controller {
 	return operator.Controller{
 		Name:    "endpointslice",
 		Initial: serving.Names,
@@ -52,8 +49,20 @@ func New(c *cache.Cache, client kubernetes.Interface, events record.EventRecorde
 			{Kind: kind, Keys: touched},
 			{Kind: nodeKind, Keys: joined},
 		},
-		Reconciler: &reconciler{cache: c, packer: packer, tracker: tracker, events: events, triggers: util.NewTriggerTimeTracker()},
+		New: func(c *cache.Cache) operator.Reconciler {
+			tracker := util.NewEndpointSliceTracker()
+			return &reconciler{
+				cache: c, tracker: tracker, events: events, triggers: util.NewTriggerTimeTracker(),
+				packer: endpointslice.NewReconciler(client, nodes{c}, perSlice, tracker, nil, events, managedBy, sameZone()),
+			}
+		},
 	}
+}
+
+// sameZone follows upstream's switch for the trafficDistribution values of newer Services.
+func sameZone() endpointslice.ReconcilerOption {
+	on := utilfeature.DefaultFeatureGate.Enabled(features.PreferSameTrafficDistribution)
+	return endpointslice.WithPreferSameTrafficDistributionEnabled(on)
 }
 
 // touched names the Service whose slice somebody changed, before and after the change.

@@ -11,14 +11,16 @@ import (
 )
 
 // New makes the controller.
-func New(c *cache.Cache, client metadata.Interface, api discovery.DiscoveryInterface) operator.Controller {
+func New(client metadata.Interface, api discovery.DiscoveryInterface) operator.Controller {
 	return operator.Controller{
 		Name:    "gc",
 		Initial: initial,
 		Reads:   []operator.Read{{Keys: touched}},
-		Reconciler: &reconciler{
-			cache: c, client: client, slots: make(chan struct{}, parallel),
-			mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(api)),
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{
+				cache: c, client: client, slots: make(chan struct{}, parallel),
+				mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(api)),
+			}
 		},
 	}
 }

@@ -24,11 +24,13 @@ const recheck = 5 * time.Second
 var kind = cache.KindOf[*corev1.Namespace]()
 
 // New makes the controller.
-func New(c *cache.Cache, client kubernetes.Interface, meta metadata.Interface) operator.Controller {
+func New(client kubernetes.Interface, meta metadata.Interface) operator.Controller {
 	return operator.Controller{
 		Name: "namespace", Manifests: kind,
-		Reads:      []operator.Read{operator.Self(kind), {Keys: emptied}},
-		Reconciler: &reconciler{cache: c, client: client, metadata: meta},
+		Reads: []operator.Read{operator.Self(kind), {Keys: emptied}},
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{cache: c, client: client, metadata: meta}
+		},
 	}
 }
 

@@ -22,7 +22,7 @@ var (
 )
 
 // New makes the controller. beats may be nil: then no node ever counts as silent.
-func New(c *cache.Cache, client kubernetes.Interface, clock operator.Clock, events record.EventRecorder, beats Heartbeats) operator.Controller {
+func New(client kubernetes.Interface, clock operator.Clock, events record.EventRecorder, beats Heartbeats) operator.Controller {
 	return operator.Controller{
 		Name:    "node-lifecycle",
 		Initial: initial,
@@ -31,9 +31,11 @@ func New(c *cache.Cache, client kubernetes.Interface, clock operator.Clock, even
 			{Kind: leaseKind, Keys: renewed},
 			{Kind: podKind, Keys: placed},
 		},
-		Reconciler: &reconciler{
-			cache: c, client: client, clock: clock, events: events, beats: beats,
-			since: clock.Now(), missing: map[string]time.Time{},
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{
+				cache: c, client: client, clock: clock, events: events, beats: beats,
+				since: clock.Now(), missing: map[string]time.Time{},
+			}
 		},
 	}
 }

@@ -22,13 +22,15 @@ var (
 )
 
 // New makes the controller.
-func New(c *cache.Cache, client kubernetes.Interface, clock operator.Clock, events record.EventRecorder) operator.Controller {
+func New(client kubernetes.Interface, clock operator.Clock, events record.EventRecorder) operator.Controller {
 	return operator.Controller{
 		Name: "replicaset", Manifests: kind,
 		Reads: []operator.Read{operator.Self(kind), {Kind: podKind, Keys: setsOf}},
-		Reconciler: &reconciler{
-			cache: c, client: client, clock: clock, events: events,
-			pods: controller.RealPodControl{KubeClient: client, Recorder: events},
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{
+				cache: c, client: client, clock: clock, events: events,
+				pods: controller.RealPodControl{KubeClient: client, Recorder: events},
+			}
 		},
 	}
 }

@@ -30,11 +30,13 @@ var (
 )
 
 // New makes the controller. bundle gives the PEM of the authority as it is now.
-func New(c *cache.Cache, client kubernetes.Interface, bundle func() []byte) operator.Controller {
+func New(client kubernetes.Interface, bundle func() []byte) operator.Controller {
 	return operator.Controller{
 		Name: "root-ca", Manifests: kind,
-		Reads:      []operator.Read{operator.Self(kind), {Kind: mapKind, Keys: touched}},
-		Reconciler: &reconciler{cache: c, client: client, bundle: bundle},
+		Reads: []operator.Read{operator.Self(kind), {Kind: mapKind, Keys: touched}},
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{cache: c, client: client, bundle: bundle}
+		},
 	}
 }
 

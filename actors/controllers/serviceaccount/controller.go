@@ -23,11 +23,13 @@ var (
 )
 
 // New makes the controller.
-func New(c *cache.Cache, client kubernetes.Interface) operator.Controller {
+func New(client kubernetes.Interface) operator.Controller {
 	return operator.Controller{
 		Name: "serviceaccount", Manifests: kind,
-		Reads:      []operator.Read{operator.Self(kind), {Kind: accountKind, Keys: lost}},
-		Reconciler: &reconciler{cache: c, client: client},
+		Reads: []operator.Read{operator.Self(kind), {Kind: accountKind, Keys: lost}},
+		New: func(c *cache.Cache) operator.Reconciler {
+			return &reconciler{cache: c, client: client}
+		},
 	}
 }
 
