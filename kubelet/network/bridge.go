@@ -63,7 +63,7 @@ func (n *Network) refuseOverlap(context.Context) error {
 	}
 	for _, other := range used {
 		if other.Overlaps(n.cfg.PodCIDR) {
-			return fmt.Errorf("%w: %v overlaps %v, which %s routes", ErrOverlap, n.cfg.PodCIDR, other.Prefix, other.link)
+			return fmt.Errorf("%w: %v overlaps %v, which %s routes; choose another range or remove that link", ErrOverlap, n.cfg.PodCIDR, other.Prefix, other.link)
 		}
 	}
 	return nil
