@@ -38,7 +38,7 @@ func (n *own) awaitBoot(ctx context.Context, began time.Time) (line, error) {
 	}
 	for _, step := range steps {
 		if err := n.await(ctx, step.done); err != nil {
-			return nil, fmt.Errorf("cannot wait for %s: %w; see %s.log", step.name, err, n.dir)
+			return nil, fmt.Errorf("cannot wait for %s: %w", step.name, err)
 		}
 		boot[step.name] = time.Since(began).Seconds()
 	}

@@ -19,6 +19,8 @@ const (
 	startLimit   = 2 * time.Minute
 	stopLimit    = 30 * time.Second
 	pollInterval = 5 * time.Millisecond
+	// logTail is how many lines of a failed node's log are shown.
+	logTail = 40
 )
 
 // side is one of the two systems that are compared.
@@ -149,7 +151,21 @@ func (n *own) start(ctx context.Context) (line, error) {
 	}
 	n.exited = make(chan error, 1)
 	go func() { n.exited <- n.cmd.Wait() }()
-	return n.awaitBoot(ctx, began)
+	boot, err := n.awaitBoot(ctx, began)
+	if err != nil {
+		n.showLog()
+	}
+	return boot, err
+}
+
+// showLog prints the end of the node's log, which is about to be removed.
+func (n *own) showLog() {
+	b, err := os.ReadFile(n.log.Name())
+	if err != nil {
+		return
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	fmt.Fprint(os.Stderr, strings.Join(lines[max(0, len(lines)-logTail):], ""))
 }
 
 // extra times pod starts and, when asked for, the large scheduling run; both once.
