@@ -265,8 +265,8 @@ func (in *install) publish(name, dir string) error {
 	return nil
 }
 
-// release ends an install, whose context should have ended if it failed: temporary directories go, and GC may again take what nothing names. It is called once,
-// whether commit came or not.
+// release ends an install, whose context should have ended if it failed: temporary directories go, and GC may again take
+// what nothing names. It is called once, whether commit came or not.
 func (in *install) release() {
 	in.ahead.stop()
 	for _, dir := range in.fresh {

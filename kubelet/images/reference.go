@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/distribution/reference"
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
 // Normalize gives the full form of a reference: host, repository, and tag or digest. "nginx" becomes
@@ -14,7 +15,11 @@ func Normalize(ref string) (string, error) {
 	if err != nil {
 		return "", &referenceError{ref: ref, err: err}
 	}
-	return named.String(), nil
+	full := named.String()
+	if _, err := name.ParseReference(full); err != nil {
+		return "", &referenceError{ref: ref, err: err}
+	}
+	return full, nil
 }
 
 // referenceError says why a string is no reference, in the words pods' events have had for it all along.

@@ -27,6 +27,7 @@ func TestNormalize(t *testing.T) {
 		"nginx:1.27@" + digest:             "docker.io/library/nginx@" + digest,
 		"Nginx":                            "",
 		"a b":                              "",
+		"UPPER/x":                          "",
 		"nginx:":                           "",
 		"nginx@sha256:abc":                 "",
 		strings.Repeat("a", 300):           "",
