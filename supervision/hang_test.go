@@ -1,0 +1,288 @@
+package supervision_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/core"
+)
+
+// stuck blocks on a message until it is released, whatever its context says.
+type stuck struct {
+	release chan struct{}
+	fence   func(supervision.Fence, error)
+	cancel  func()
+}
+
+func (h stuck) Receive(ctx supervision.Context, msg any) error {
+	if msg != "hang" || ctx.Generation() > 1 {
+		return nil
+	}
+	go func() { <-ctx.Context().Done(); h.cancel() }()
+	h.blocked()
+	h.fence(ctx.Fence(), ctx.Fence().Check())
+	return nil
+}
+
+// blocked is the frame that the stack of the hang has to name.
+func (h stuck) blocked() { <-h.release }
+
+// TestHangProtocol follows the trace: detected within HangAfter and a tick, cancelled at once,
+// abandoned after StopTimeout, replaced, fenced; the zombie's handler runs to its end, and
+// nothing else of it.
+func TestHangProtocol(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := newSystem(t), time.Now()
+		at := func() time.Duration { return time.Since(began) }
+		var fault, cancelled, respawned time.Duration
+		var fenced error
+		release := make(chan struct{})
+		s.Faults().Subscribe(func(f supervision.Fault) { fault = at() })
+		started := 0
+		child := spec("child", func() supervision.Handler {
+			if started++; started == 2 {
+				respawned = at()
+			}
+			return stuck{release, func(_ supervision.Fence, err error) { fenced = err }, func() { cancelled = at() }}
+		})
+		must(t, s.Start(sup("root", core.RestForOne, child, talker(&journal{}, "later"))))
+		s.Send(s.Ref("root/child"), "hang")
+		s.Send(s.Ref("root/child"), "never handled")
+		pass(30 * time.Second)
+		if fault < 10*time.Second || fault > 11*time.Second || cancelled != fault {
+			t.Errorf("the hang was seen after %v and cancelled after %v", fault, cancelled)
+		}
+		if respawned < fault+5*time.Second || respawned > fault+6*time.Second {
+			t.Errorf("the next generation started after %v, the hang was seen after %v", respawned, fault)
+		}
+		f := s.Faults().Recent()[0]
+		if f.Kind != core.Hang || f.Message != "string" || f.At.Sub(f.Since) < 10*time.Second {
+			t.Errorf("the fault is %+v", f)
+		}
+		if !strings.Contains(string(f.Stack), "stuck.blocked") {
+			t.Errorf("the stack does not show where it hangs:\n%s", f.Stack)
+		}
+		if n := nodeAt(s, "root/later"); n.Generation != 2 {
+			t.Errorf("the later sibling is in generation %d", n.Generation)
+		}
+		if fenced != nil || s.Abandoned() != 1 {
+			t.Errorf("before its end: fence %v, %d abandoned", fenced, s.Abandoned())
+		}
+		close(release)
+		synctest.Wait()
+		if !errors.Is(fenced, supervision.ErrFenced) {
+			t.Errorf("the zombie's effect is answered with %v", fenced)
+		}
+		if s.DeadLetters() != 1 {
+			t.Errorf("%d dead letters, want the one message that waited", s.DeadLetters())
+		}
+		stopped(t, s)
+	})
+}
+
+// TestHangThatReturnsInTime holds that a handler that comes back within the grace is stopped
+// in order and not abandoned.
+func TestHangThatReturnsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, s := &journal{}, newSystem(t)
+		must(t, s.Start(sup("root", core.OneForOne, talker(j, "a"))))
+		s.Send(s.Ref("root/a"), step(func(ctx supervision.Context) error {
+			<-ctx.Context().Done()
+			time.Sleep(time.Second)
+			return nil
+		}))
+		pass(20 * time.Second)
+		expect(t, j.take(), "a#1 started", "a#1 stopping", "a#2 started")
+		if s.Abandoned() != 0 {
+			t.Errorf("%d abandoned", s.Abandoned())
+		}
+		stopped(t, s)
+	})
+}
+
+// TestSpinningHandler holds the protocol for a handler that burns CPU, in real time.
+func TestSpinningHandler(t *testing.T) {
+	s, release := newSystem(t), atomic.Bool{}
+	child := spec("child", func() supervision.Handler {
+		return supervision.HandlerFunc(func(ctx supervision.Context, msg any) error {
+			for msg == "spin" && !release.Load() {
+			}
+			if answer, ok := msg.(chan uint64); ok {
+				answer <- ctx.Generation()
+			}
+			return nil
+		})
+	})
+	child.HangAfter, child.StopTimeout = 50*time.Millisecond, 50*time.Millisecond
+	child.Policy[core.Hang].Backoff.Initial = time.Millisecond
+	must(t, s.Start(sup("root", core.OneForOne, child)))
+	began := time.Now()
+	s.Send(s.Ref("root/child"), "spin")
+	answer := make(chan uint64, 1)
+	for len(answer) == 0 && time.Since(began) < 10*time.Second {
+		if n := nodeAt(s, "root/child"); n.Generation == 2 && n.State == core.Running {
+			s.Send(s.Ref("root/child"), answer)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Logf("a new generation serves after %v", time.Since(began))
+	if len(answer) == 0 || <-answer != 2 {
+		t.Error("no second generation serves")
+	}
+	release.Store(true)
+	stopped(t, s)
+}
+
+// TestJobsHang holds that a silent job and one that overruns its deadline are hangs, and that
+// the next generation waits for their end or gives them up.
+func TestJobsHang(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job  supervision.Job
+		seen time.Duration
+	}{
+		"silent":  {supervision.Job{Name: "j", BeatWithin: 20 * time.Second, Endless: true}, 20 * time.Second},
+		"overrun": {supervision.Job{Name: "j", Deadline: 20 * time.Second}, 25 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, began, release := newSystem(t), time.Now(), make(chan struct{})
+				tc.job.Run = func(ctx context.Context, beat func()) (any, error) { <-release; return nil, nil }
+				var seen time.Duration
+				s.Faults().Subscribe(func(f supervision.Fault) { seen = time.Since(began) })
+				must(t, s.Start(sup("root", core.OneForOne, talker(&journal{}, "a"))))
+				s.Send(s.Ref("root/a"), step(func(ctx supervision.Context) error { ctx.Go(tc.job); return nil }))
+				pass(29 * time.Second)
+				if f := s.Faults().Recent(); len(f) != 1 || f[0].Kind != core.Hang || f[0].Message != "job j" {
+					t.Fatalf("faults %v", f)
+				}
+				if seen < tc.seen || seen > tc.seen+time.Second {
+					t.Errorf("seen after %v, want %v", seen, tc.seen)
+				}
+				pass(10 * time.Second)
+				if n := nodeAt(s, "root/a"); n.Generation != 2 || s.Abandoned() != 1 {
+					t.Errorf("generation %d, %d abandoned", n.Generation, s.Abandoned())
+				}
+				close(release)
+				stopped(t, s)
+			})
+		})
+	}
+}
+
+// TestBeatsKeepAJobAlive holds that an endless job which beats is never a hang.
+func TestBeatsKeepAJobAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSystem(t)
+		must(t, s.Start(sup("root", core.OneForOne, talker(&journal{}, "a"))))
+		s.Send(s.Ref("root/a"), step(func(ctx supervision.Context) error {
+			ctx.Go(supervision.Job{Name: "j", BeatWithin: 5 * time.Second, Endless: true, Run: func(c context.Context, beat func()) (any, error) {
+				for ctx.Clock().Sleep(c, time.Second) == nil {
+					beat()
+				}
+				return nil, nil
+			}})
+			return nil
+		}))
+		pass(time.Hour)
+		if f := s.Faults().Recent(); len(f) > 0 {
+			t.Errorf("faults %v", f)
+		}
+		stopped(t, s)
+	})
+}
+
+// TestStartNotAcknowledged holds StartTimeout for group children and for members of a pool.
+func TestStartNotAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSystem(t)
+		shy := func() supervision.Handler {
+			return supervision.HandlerFunc(func(ctx supervision.Context, msg any) error {
+				if ctx.Generation() == 1 {
+					ctx.DeferReady()
+				}
+				return nil
+			})
+		}
+		p := sup("pool", core.Pool)
+		tmpl := spec("member", shy)
+		p.Template = &tmpl
+		root := sup("root", core.RestForOne, spec("a", shy), p)
+		root.StartTimeout = time.Hour
+		began := time.Now()
+		must(t, s.Start(root))
+		if took := time.Since(began); took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("the start took %v", took)
+		}
+		s.Pool("root/pool").Ensure("m", shy)
+		pass(12 * time.Second)
+		for _, path := range []string{"root/a", "root/pool/m"} {
+			n := nodeAt(s, path)
+			if n.State != core.Running || n.Generation != 2 || n.LastFault == nil || n.LastFault.Kind != core.Hang {
+				t.Errorf("%s is %+v", path, n)
+			}
+		}
+		stopped(t, s)
+	})
+}
+
+// TestTooManyAbandonedEndTheNode holds that zombies of the whole tree are limited by the root.
+func TestTooManyAbandonedEndTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, release := newSystem(t), make(chan struct{})
+		p := sup("pool", core.Pool)
+		p.Group.MaxAbandoned = 100
+		tmpl := spec("member", nil)
+		tmpl.Start = func() supervision.Handler { return nil }
+		p.Template = &tmpl
+		must(t, s.Start(sup("root", core.OneForOne, p)))
+		for _, id := range []string{"a", "b", "c", "d"} {
+			ref := s.Pool("root/pool").Ensure(id, talker(&journal{}, id).Start)
+			s.Send(ref, step(func(supervision.Context) error { <-release; return nil }))
+		}
+		pass(time.Minute)
+		select {
+		case e := <-s.Done():
+			if e.Fault.Kind != core.Hang {
+				t.Errorf("exit %+v", e)
+			}
+		default:
+			t.Error("four zombies are borne, the limit is three")
+		}
+		close(release)
+		stopped(t, s)
+	})
+}
+
+// TestStopReportsWhatWouldNotStop holds the report and its stacks, and the one overall deadline.
+func TestStopReportsWhatWouldNotStop(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"own timeout": time.Hour, "deadline of the node": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, release := newSystem(t), make(chan struct{})
+				j := &journal{}
+				must(t, s.Start(sup("root", core.OneForOne, talker(j, "a"), spec("b", func() supervision.Handler {
+					return stuck{release, func(supervision.Fence, error) {}, func() {}}
+				}))))
+				s.Send(s.Ref("root/b"), "hang")
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				r := s.Stop(ctx)
+				if len(r.Unstopped) == 0 || !strings.Contains(r.Stacks["root/b"], "stuck.blocked") {
+					t.Errorf("the report is %+v", r)
+				}
+				if r.Took > 6*time.Second {
+					t.Errorf("the stop took %v", r.Took)
+				}
+				close(release)
+				synctest.Wait()
+			})
+		})
+	}
+}
