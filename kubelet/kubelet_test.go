@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -300,4 +303,26 @@ func TestNodeRegistersAndRests(t *testing.T) {
 			t.Errorf("at rest: %s %s", v, a.GetResource().Resource)
 		}
 	}
+}
+
+func TestLogsAreRotated(t *testing.T) {
+	h := newHost(t, nil)
+	h.create(shell("talks", "while true; do echo some words; sleep 0.01; done"))
+	p := h.running("talks")
+	id := strings.TrimPrefix(status(p, "main").ContainerID, "nodeactor://")
+	c, err := h.engine.Container(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxLogFiles + 1 {
+		h.eventually("the log grows", func() bool { i, err := os.Stat(c.LogPath); return err == nil && i.Size() > 200 })
+		if err := rotate(t.Context(), h.engine, c, 200); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, _ := filepath.Glob(c.LogPath + "*")
+	if len(files) != maxLogFiles {
+		t.Errorf("kept %v", files)
+	}
+	h.remove("talks", 0)
 }

@@ -79,6 +79,8 @@ func (s *syncChild) Receive(ctx supervision.Context, msg any) error {
 		}
 	case pod.Gone:
 		s.gone(msg.UID)
+	case rotateTime:
+		s.rotateLogs(ctx)
 	case healTime:
 		s.heal(ctx)
 	}
@@ -135,6 +137,9 @@ func (s *syncChild) jobDone(ctx supervision.Context, d supervision.JobDone) erro
 	case podRecorded:
 		s.recorded(ctx, v)
 	}
+	if d.Name == rotateJob {
+		ctx.After(rotateEvery, rotateTime{})
+	}
 	if d.Name == "watch pods" || d.Name == "watch services" {
 		return d.Err
 	}
@@ -164,6 +169,7 @@ func (s *syncChild) start(ctx supervision.Context, l ledgerLoaded) {
 	s.watchPods(ctx)
 	s.watchServices(ctx)
 	ctx.After(healEvery, healTime{})
+	ctx.After(rotateEvery, rotateTime{})
 }
 
 func (s *syncChild) ensure(uid string) {

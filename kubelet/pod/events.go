@@ -66,6 +66,11 @@ func listOf(p *v1.Pod, container string) string {
 			return "initContainers"
 		}
 	}
+	for i := range p.Spec.EphemeralContainers {
+		if p.Spec.EphemeralContainers[i].Name == container {
+			return "ephemeralContainers"
+		}
+	}
 	return "containers"
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -221,7 +222,7 @@ func (a *Actor) removeContainer(ctx supervision.Context, act core.Action) {
 			err = a.env.Runtime.RemoveContainer(c, act.ID)
 		}
 		if err == nil {
-			os.Remove(podspec.LogPath(a.env.Volumes.PodDir(a.uid), act.Container, old.Attempt))
+			removeLogs(podspec.LogPath(a.env.Volumes.PodDir(a.uid), act.Container, old.Attempt))
 			os.Remove(podspec.MessagePath(a.env.Volumes.PodDir(a.uid), act.Container, old.Attempt))
 		}
 		return func(_ *Actor, ctx supervision.Context, _ time.Time) {
@@ -230,6 +231,14 @@ func (a *Actor) removeContainer(ctx supervision.Context, act core.Action) {
 			}
 		}
 	})
+}
+
+// removeLogs removes a log and the older files of it.
+func removeLogs(path string) {
+	files, _ := filepath.Glob(path + "*")
+	for _, f := range files {
+		os.Remove(f)
+	}
 }
 
 // inspect reads how a container ended, once it has.

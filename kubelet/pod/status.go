@@ -95,7 +95,7 @@ func (w *statusWriter) done(ctx supervision.Context, s v1.PodStatus, got *v1.Pod
 // saveMark is what of a status must survive a restart without a server.
 func saveMark(s *v1.PodStatus) string {
 	mark := string(s.Phase)
-	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
 			mark += fmt.Sprintf("/%s:%d:%s", list[i].Name, list[i].RestartCount, list[i].ContainerID)
 		}

@@ -90,13 +90,18 @@ func divided(q, divisor resource.Quantity, name v1.ResourceName) string {
 	return strconv.FormatInt(int64(math.Ceil(float64(q.Value())/float64(divisor.Value()))), 10)
 }
 
-// Container finds a container of pod by name, init containers included; nil when there is none.
+// Container finds a container of pod by name, init and ephemeral containers included; nil when there is none.
 func Container(pod *v1.Pod, name string) *v1.Container {
 	for _, list := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i]
 			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := &pod.Spec.EphemeralContainers[i].EphemeralContainerCommon; c.Name == name {
+			return (*v1.Container)(c)
 		}
 	}
 	return nil

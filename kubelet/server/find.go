@@ -43,7 +43,7 @@ func (s *server) find(r *http.Request) (target, *refusal) {
 		return target{}, no
 	}
 	t := target{pod: p, name: r.PathValue("container")}
-	for _, list := range [][]v1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+	for _, list := range [][]v1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses} {
 		for i := range list {
 			if list[i].Name == t.name {
 				t.status = list[i]

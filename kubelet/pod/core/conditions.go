@@ -89,7 +89,7 @@ func (m *Machine) containersReady(s v1.PodStatus) v1.PodCondition {
 	}
 	var unready []string
 	for _, c := range m.containers {
-		if c.role != initRole && !m.isReady(c) {
+		if (c.role == mainRole || c.role == sidecarRole) && !m.isReady(c) {
 			unready = append(unready, c.spec.Name)
 		}
 	}

@@ -12,6 +12,7 @@ const (
 	initRole role = iota
 	sidecarRole
 	mainRole
+	ephemeralRole // added while the pod runs, for people to look around with; never restarted
 )
 
 // Run is one attempt of a container as the runtime reports it. Reason and Message are those of a terminated state.
@@ -122,8 +123,11 @@ func (c *container) adopt(r Run) {
 
 // restartPolicy is the policy that holds for this container.
 func (m *Machine) restartPolicy(c *container) v1.RestartPolicy {
-	if c.role == sidecarRole {
+	switch c.role {
+	case sidecarRole:
 		return v1.RestartPolicyAlways
+	case ephemeralRole:
+		return v1.RestartPolicyNever
 	}
 	if p := c.spec.RestartPolicy; p != nil {
 		return v1.RestartPolicy(*p)

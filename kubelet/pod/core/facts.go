@@ -20,6 +20,7 @@ func (m *Machine) PodUpdated(pod *v1.Pod) {
 	for i := range pod.Spec.Containers {
 		m.respec(&pod.Spec.Containers[i])
 	}
+	m.addEphemeral()
 }
 
 func (m *Machine) respec(c *v1.Container) {

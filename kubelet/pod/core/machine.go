@@ -95,6 +95,17 @@ func (m *Machine) addContainers() {
 	for i := range m.pod.Spec.Containers {
 		m.add(&m.pod.Spec.Containers[i], mainRole, m.pod.Status.ContainerStatuses)
 	}
+	m.addEphemeral()
+}
+
+// addEphemeral takes in the ephemeral containers that are new.
+func (m *Machine) addEphemeral() {
+	for i := range m.pod.Spec.EphemeralContainers {
+		c := (*v1.Container)(&m.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+		if m.byName[c.Name] == nil {
+			m.add(c, ephemeralRole, m.pod.Status.EphemeralContainerStatuses)
+		}
+	}
 }
 
 func (m *Machine) add(spec *v1.Container, r role, before []v1.ContainerStatus) {

@@ -568,6 +568,24 @@ func TestTerminalPodFoundAtStartIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestEphemeralContainerRunsOnceAndCountsForNothing(t *testing.T) {
+	p := newPlay(t, pod(v1.RestartPolicyAlways, "x"))
+	p.settle()
+	next := p.m.Pod().DeepCopy()
+	next.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "img"}}}
+	p.m.PodUpdated(next)
+	p.log = nil
+	p.settle()
+	p.took("EnsureImage debug", "StartContainer debug")
+	p.exit("debug", 1)
+	p.settle()
+	p.took()
+	s := p.status()
+	if c := s.EphemeralContainerStatuses[0]; c.State.Terminated == nil || c.State.Terminated.ExitCode != 1 || cond(s, v1.PodReady) != v1.ConditionTrue || s.Phase != v1.PodRunning {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestQOS(t *testing.T) {
 	if got := QOS(pod(v1.RestartPolicyAlways, "x")); got != v1.PodQOSBestEffort {
 		t.Errorf("%s", got)

@@ -18,12 +18,15 @@ func (m *Machine) Status(now time.Time) v1.PodStatus {
 	start := metav1.NewTime(m.startTime.Truncate(time.Second))
 	s.StartTime = &start
 	m.addresses(&s)
-	s.InitContainerStatuses, s.ContainerStatuses = nil, nil
+	s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses = nil, nil, nil
 	for _, c := range m.containers {
 		cs := m.containerStatus(c, now)
-		if c.role == mainRole {
+		switch c.role {
+		case mainRole:
 			s.ContainerStatuses = append(s.ContainerStatuses, cs)
-		} else {
+		case ephemeralRole:
+			s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, cs)
+		default:
 			s.InitContainerStatuses = append(s.InitContainerStatuses, cs)
 		}
 	}
@@ -112,7 +115,7 @@ func (m *Machine) isReady(c *container) bool {
 	if c.role == initRole {
 		return c.cur != nil && !c.cur.Running && c.cur.ExitCode == 0 && !c.stale
 	}
-	return c.running() && c.started && c.ready
+	return c.role != ephemeralRole && c.running() && c.started && c.ready
 }
 
 // state is waiting, running or terminated, with the reasons users know.

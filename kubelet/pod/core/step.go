@@ -131,6 +131,10 @@ func (m *Machine) next() (out []*container) {
 			}
 		case mainRole:
 			out = append(out, c)
+		case ephemeralRole:
+			if started && c.attempts == 0 {
+				out = append(out, c)
+			}
 		}
 	}
 	return out
