@@ -203,9 +203,9 @@ func smallDisk(t *testing.T, size string) string {
 
 func TestFullDisk(t *testing.T) {
 	r := registry.Start(t)
-	big := r.PushSpec("big:v1", spec([]image.File{{Path: "zeros", Content: make([]byte, 16<<20)}}))
+	big := r.PushSpec("big:v1", spec([]image.File{{Path: "zeros", Content: make([]byte, 6<<20)}}))
 	archive := filepath.Join(t.TempDir(), "big.tar")
-	img := registry.Build(t, spec([]image.File{{Path: "zeros", Content: make([]byte, 16<<20)}}))
+	img := registry.Build(t, spec([]image.File{{Path: "zeros", Content: make([]byte, 6<<20)}}))
 	if err := image.WriteDockerArchive(archive, map[string]registry.Image{"nodeactor.io/big:v1": img}); err != nil {
 		t.Fatal(err)
 	}
@@ -229,10 +229,10 @@ func TestFullDisk(t *testing.T) {
 // A small archive of huge files must not fill the disk beyond the reserve.
 func TestBombStopsAtTheReserve(t *testing.T) {
 	r := registry.Start(t)
-	disk := smallDisk(t, "64m")
+	disk := smallDisk(t, "24m")
 	s := openAt(t, disk, &memoryLedger{})
-	s.reserve = 36 << 20
-	bomb := r.PushSpec("bomb:v1", spec([]image.File{{Path: "zeros", Content: make([]byte, 64<<20)}}))
+	s.reserve = 12 << 20
+	bomb := r.PushSpec("bomb:v1", spec([]image.File{{Path: "zeros", Content: make([]byte, 24<<20)}}))
 	if _, err := s.Pull(context.Background(), bomb, PullOptions{}); !errors.Is(err, ErrNoSpace) || errors.Is(err, unix.ENOSPC) {
 		t.Errorf("pull says %v, want ErrNoSpace before the disk is full", err)
 	}
