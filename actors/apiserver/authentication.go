@@ -69,8 +69,8 @@ func (c *credentials) authenticator(accounts serviceaccount.ServiceAccountTokenG
 	bound := serviceaccount.JWTTokenAuthenticator([]string{issuer}, c.publicKeys, audiences, serviceaccount.NewValidator(accounts))
 	tokens := tokencache.New(bound, true, tokenCacheLife, 0)
 	known := union.New(
-		authenticator.WrapAudienceAgnosticRequest(audiences, front),
-		x509.NewDynamic(c.clientCA.VerifyOptions, x509.CommonNameUserConversion),
+		authenticator.WrapAudienceAgnosticRequest(audiences, onlyWithHeader("X-Remote-User", front)),
+		newCertificateCache(x509.NewDynamic(c.clientCA.VerifyOptions, x509.CommonNameUserConversion)),
 		bearertoken.New(tokens),
 		websocket.NewProtocolAuthenticator(tokens),
 	)

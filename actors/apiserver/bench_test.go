@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 func benchPod(name string) *corev1.Pod {
@@ -61,3 +62,16 @@ func benchmarkCreate(b *testing.B, bind bool) {
 
 func BenchmarkCreatePod(b *testing.B)        { benchmarkCreate(b, false) }
 func BenchmarkCreateAndBindPod(b *testing.B) { benchmarkCreate(b, true) }
+
+func BenchmarkGetOverTLS(b *testing.B) {
+	f := newFixture(b)
+	client := kubernetes.NewForConfigOrDie(f.listen(b))
+	b.ResetTimer()
+	start := cpu()
+	for range b.N {
+		if _, err := client.CoreV1().Namespaces().Get(f.ctx, "default", metav1.GetOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpu()-start).Microseconds())/float64(b.N), "cpu-us/op")
+}

@@ -21,6 +21,8 @@ const (
 	tokenMaxLife = 365 * 24 * time.Hour
 	// tokenCacheLife is how long the verdict on a token is reused.
 	tokenCacheLife = 10 * time.Second
+	// certificateVerdictLife is how long a verified client certificate is not verified again, maxCertificateVerdicts how many are remembered.
+	certificateVerdictLife, maxCertificateVerdicts = 5 * time.Minute, 1024
 	// informerResync is how often an informer replays what it holds; 0 is never: the store drops no event.
 	informerResync = 0
 	// dialTimeout bounds connecting to a kubelet or a pod, keepAlivePeriod is how often such a connection is probed, idleTimeout how long it

@@ -110,6 +110,7 @@ func (f *fixture) listen(t testing.TB) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	admin.QPS = -1
 	return admin
 }
 

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apiserver/pkg/util/openapi"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/spec3"
 	openapiutil "k8s.io/kube-openapi/pkg/util"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -29,16 +31,26 @@ type openAPIConfigs struct {
 var builtinOpenAPI = sync.OnceValue(func() openAPIConfigs {
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
 	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme)
-	configs := openAPIConfigs{v2: genericapiserver.DefaultOpenAPIConfig(definitions, namer), v3: genericapiserver.DefaultOpenAPIV3Config(definitions, namer)}
-	configs.v2.Info.Title, configs.v3.Info.Title = "Kubernetes", "Kubernetes"
-	configs.v2.Info.Version, configs.v3.Info.Version = KubernetesVersion, KubernetesVersion
-	return configs
+	v2 := genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	v2.Info.Title, v2.Info.Version, v2.Definitions = "Kubernetes", KubernetesVersion, nil
+	return openAPIConfigs{v2: v2, v3: openAPIV3Config(definitions, namer)}
 })
 
 // definitionOpenAPI is the part that the server of CustomResourceDefinitions needs when it is assembled.
 func definitionOpenAPI() *common.OpenAPIV3Config {
 	namer := openapinamer.NewDefinitionNamer(apiextensionsapiserver.Scheme)
-	return genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(apiextensionsopenapi.GetOpenAPIDefinitions), namer)
+	return openAPIV3Config(openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(apiextensionsopenapi.GetOpenAPIDefinitions), namer)
+}
+
+// openAPIV3Config is upstream's default, without the definitions it would keep: they are several megabytes, and made anew when needed.
+func openAPIV3Config(definitions common.GetOpenAPIDefinitions, namer *openapinamer.DefinitionNamer) *common.OpenAPIV3Config {
+	return &common.OpenAPIV3Config{
+		Info:                  &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: KubernetesVersion}},
+		DefaultResponse:       &spec3.Response{ResponseProps: spec3.ResponseProps{Description: "Default Response."}},
+		GetOperationIDAndTags: openapinamer.GetOperationIDAndTags,
+		GetDefinitionName:     namer.GetDefinitionName,
+		GetDefinitions:        definitions,
+	}
 }
 
 // lateConverter knows the fields of built-in types, for the bookkeeping of who set which. It is built in the background while the server is
