@@ -39,6 +39,10 @@ type Entry struct {
 const (
 	second = time.Second
 	minute = time.Minute
+	// untilChildren is the start and stop window of a supervisor. Each child is given up after
+	// its own window, so a supervisor always ends before this one: it only catches a defect of
+	// the supervisor itself, and must be longer than all children one after the other.
+	untilChildren = 15 * minute
 )
 
 // Back-off curves. Their product up the tree stays below one restart a second.
@@ -78,7 +82,7 @@ func worker(row string, class Class, does string, start, hang, stop time.Duratio
 func group(row, does string, s core.Strategy, in core.Intensity, policy [core.NumFaultKinds]core.Reaction) Entry {
 	return Entry{Structure, does, core.ChildSpec{
 		ID: row, Row: row, Kind: core.Supervisor, Restart: core.Permanent,
-		StartTimeout: 2 * minute, HangAfter: minute, StopTimeout: minute,
+		StartTimeout: untilChildren, HangAfter: minute, StopTimeout: untilChildren,
 		Mailbox: core.Mailbox{Limit: 1 << 20, Overflow: core.RejectNewest}, Policy: policy,
 		Group: core.GroupSpec{Strategy: s, Intensity: in, MaxAbandoned: 16},
 	}}
