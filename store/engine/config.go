@@ -26,6 +26,7 @@ func serverConfig(cfg Config, log *zap.Logger) (config.ServerConfig, error) {
 		SnapshotCatchUpEntries:      etcdserver.DefaultSnapshotCatchUpEntries,
 		MaxSnapFiles:                embed.DefaultMaxSnapshots,
 		MaxWALFiles:                 embed.DefaultMaxWALs,
+		BackendBatchInterval:        commitEvery,
 		BackendFreelistType:         bbolt.FreelistMapType,
 		NewCluster:                  true,
 		TickMs:                      soloTickMs,

@@ -21,10 +21,13 @@ import (
 )
 
 const (
-	// soloTickMs is the raft tick, in milliseconds, of a member that is alone: an election nobody contests need not take long.
-	soloTickMs = 10
-	// soloElectionTicks is how many ticks such a member waits before it elects itself.
-	soloElectionTicks = 10
+	// soloTickMs is the raft tick, in milliseconds, of a member that is alone: an election nobody contests need not take long, and each
+	// tick wakes the processor of an idle node.
+	soloTickMs = 40
+	// soloElectionTicks is how many ticks such a member waits, at least, before it elects itself: the fewest that raft allows.
+	soloElectionTicks = 2
+	// commitEvery is how often the database is brought to disk behind the log; a crash replays as much.
+	commitEvery = 500 * time.Millisecond
 	// quotaBytes is the size of the engine's file at which writes are refused.
 	quotaBytes = 8 << 30
 	// walSegmentBytes is preallocated for each log segment; the default of 64 MB is a long write on a small disk.
