@@ -12,8 +12,14 @@ import (
 	"github.com/nodeactor/nodeactor/supervision"
 )
 
-// bindTimeout bounds one attempt to get the address.
-const bindTimeout = 5 * time.Second
+const (
+	// bindTimeout bounds one attempt to get the address.
+	bindTimeout = 5 * time.Second
+	// probeEvery is the pause between two requests of a listener to itself.
+	probeEvery = 5 * time.Second
+	// probeWithin is how long such requests may stay without an answer.
+	probeWithin = 30 * time.Second
+)
 
 // errEnded is returned when a server ended without being told to.
 var errEnded = errors.New("the server ended without being told to")
@@ -26,10 +32,22 @@ type Config struct {
 	Prepare func() error
 	// Serve answers on l until ctx ends, and closes l. Returning earlier is a fault.
 	Serve func(ctx context.Context, l net.Listener) error
+	// Probe asks the server something through its socket, within ctx; nil asks nothing. A
+	// listener that does not answer for ProbeWithin hangs. Both times default when zero.
+	Probe                   func(ctx context.Context, addr net.Addr) error
+	ProbeEvery, ProbeWithin time.Duration
 }
 
 // New makes the actor; it is ready at once, so that a taken port holds nothing else back.
-func New(cfg Config) supervision.Handler { return &listener{cfg} }
+func New(cfg Config) supervision.Handler {
+	if cfg.ProbeEvery <= 0 {
+		cfg.ProbeEvery = probeEvery
+	}
+	if cfg.ProbeWithin <= 0 {
+		cfg.ProbeWithin = probeWithin
+	}
+	return &listener{cfg}
+}
 
 type listener struct{ cfg Config }
 
@@ -47,9 +65,39 @@ func (s *listener) Receive(ctx supervision.Context, msg any) error {
 			return fmt.Errorf("cannot serve %s: %w", s.cfg.Addr, errEnded)
 		}
 		ctx.Log().Info("serving", "addr", l.Addr().String())
-		ctx.Go(supervision.Job{Name: "serve", Endless: true, Run: func(c context.Context, _ func()) (any, error) {
-			return nil, s.cfg.Serve(c, l)
-		}})
+		ctx.Go(s.serveJob(ctx.Clock(), l))
+	}
+	return nil
+}
+
+// serveJob serves on l, beating for as long as the server answers its own requests.
+func (s *listener) serveJob(clock supervision.Clock, l net.Listener) supervision.Job {
+	job := supervision.Job{Name: "serve", Endless: true}
+	if s.cfg.Probe != nil {
+		job.BeatWithin = s.cfg.ProbeWithin
+	}
+	job.Run = func(ctx context.Context, beat func()) (any, error) {
+		if s.cfg.Probe == nil {
+			return nil, s.cfg.Serve(ctx, l)
+		}
+		probes := supervision.NewGroup(ctx, "probe "+s.cfg.Addr, nil)
+		defer probes.Wait()
+		defer probes.Cancel()
+		probes.Go("probe", func(ctx context.Context) error { return s.probe(ctx, clock, l.Addr(), beat) })
+		return nil, s.cfg.Serve(ctx, l)
+	}
+	return job
+}
+
+// probe beats after each request that was answered; what was not answered is simply no beat.
+func (s *listener) probe(ctx context.Context, clock supervision.Clock, addr net.Addr, beat func()) error {
+	for clock.Sleep(ctx, s.cfg.ProbeEvery) == nil {
+		one, cancel := context.WithTimeout(ctx, s.cfg.ProbeWithin)
+		err := s.cfg.Probe(one, addr)
+		cancel()
+		if err == nil {
+			beat()
+		}
 	}
 	return nil
 }
