@@ -28,7 +28,8 @@ type Started struct{}
 // Stopping is the last message of a generation that is told to stop. Its context has ended.
 type Stopping struct{}
 
-// JobDone tells that a job ended; a panic in a job is a fault of the child instead.
+// JobDone tells that a job ended, whatever its error. A panic in a job is a fault of the child
+// instead, and so is a BindError.
 type JobDone struct {
 	Name  string
 	Value any
