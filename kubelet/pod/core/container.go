@@ -62,11 +62,13 @@ type container struct {
 	failures     int
 	backOffEvent time.Time
 
-	hook     progress // postStart
-	started  bool     // startup probe passed and postStart done
-	ready    bool
-	probes   [numProbes]probe
-	stop     *stop
+	hook    progress // postStart
+	started bool     // startup probe passed and postStart done
+	ready   bool
+	probes  [numProbes]probe
+	stop    *stop
+	// changed says that the pod now names another image than the run was started from.
+	changed  bool
 	inherits *v1.ContainerStatus
 }
 
@@ -143,6 +145,9 @@ func (m *Machine) restartPolicy(c *container) v1.RestartPolicy {
 
 // willRestart tells whether a run that ended with code is followed by another.
 func (m *Machine) willRestart(c *container) bool {
+	if c.changed {
+		return true
+	}
 	code := int32(c.cur.ExitCode)
 	for _, rule := range c.spec.RestartPolicyRules {
 		if rule.Action == v1.ContainerRestartRuleActionRestart && matches(rule.ExitCodes, code) {

@@ -24,9 +24,15 @@ func (m *Machine) PodUpdated(pod *v1.Pod) {
 }
 
 func (m *Machine) respec(c *v1.Container) {
-	if have := m.byName[c.Name]; have != nil {
-		have.spec = c
+	have := m.byName[c.Name]
+	if have == nil {
+		return
 	}
+	if have.spec.Image != c.Image {
+		have.image = image{}
+		have.changed = have.running()
+	}
+	have.spec = c
 }
 
 // PodRemoved says that the API does not have the pod any more.
@@ -157,6 +163,7 @@ func (c *container) setRun(r Run) {
 	}
 	c.cur, c.stale = &r, false
 	c.attempts = r.Attempt + 1
+	c.changed = false
 	c.ended0()
 }
 

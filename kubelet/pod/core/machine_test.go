@@ -138,6 +138,9 @@ func (p *play) status() v1.PodStatus { return p.m.Status(p.now) }
 
 func (p *play) took(want ...string) {
 	p.t.Helper()
+	if len(want) == 0 && len(p.log) == 0 {
+		return
+	}
 	if !reflect.DeepEqual(p.log, want) {
 		p.t.Errorf("actions:\n%s\nwant:\n%s", strings.Join(p.log, "\n"), strings.Join(want, "\n"))
 	}
@@ -566,6 +569,24 @@ func TestTerminalPodFoundAtStartIsLeftAlone(t *testing.T) {
 	if got := q.status(); !reflect.DeepEqual(got, spec.Status) {
 		t.Errorf("status changed:\n%+v\n%+v", spec.Status, got)
 	}
+}
+
+func TestAnotherImageRestartsTheContainer(t *testing.T) {
+	p := newPlay(t, pod(v1.RestartPolicyNever, "x"))
+	p.settle()
+	next := p.m.Pod().DeepCopy()
+	next.Spec.Containers[0].Image = "other"
+	p.m.PodUpdated(next)
+	p.log = nil
+	p.settle()
+	p.took("StopContainer x")
+	p.exit("x", 143)
+	p.settle()
+	p.took("EnsureImage x", "StartContainer x")
+	p.phase(v1.PodRunning)
+	p.m.PodUpdated(next.DeepCopy())
+	p.settle()
+	p.took()
 }
 
 func TestEphemeralContainerRunsOnceAndCountsForNothing(t *testing.T) {

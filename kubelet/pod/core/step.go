@@ -49,6 +49,9 @@ func (m *Machine) settle(now time.Time, w *wake) {
 		}
 	}
 	for _, c := range m.containers {
+		if c.changed && !m.Stopping() {
+			m.endRun(c, m.grace(), fmt.Sprintf("Container %s definition changed, will be restarted", c.spec.Name), now)
+		}
 		if c.running() && c.hook == done && c.spec.StartupProbe == nil {
 			c.started = true
 		}
