@@ -136,10 +136,11 @@ func (s *Store) pump(ctx context.Context) error {
 }
 
 func (s *Store) pumpEnded(err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, context.Canceled) {
 		s.cfg.Log.Error("store stopped serving", "dir", s.cfg.Dir, "reason", err)
 	}
 	s.index.Close(fmt.Errorf("%w: %w", ErrClosed, err))
+	s.engine.Fail(fmt.Errorf("cannot follow the log: %w", err))
 }
 
 // Close stops the store and releases its directory; it waits as long as ctx.
@@ -150,7 +151,7 @@ func (s *Store) Close(ctx context.Context) error {
 	return s.engine.Close(ctx)
 }
 
-// Failed is closed when the engine can serve no more; open the store anew then.
+// Failed is closed when the store can serve no more, or was closed; close it then, and open it anew.
 func (s *Store) Failed() <-chan struct{} { return s.engine.Failed() }
 
 // Err says why the store serves no more; nil while it does.

@@ -22,6 +22,9 @@ func (m *Member) Failed() <-chan struct{} { return m.failed.ch }
 // Err implements Engine.
 func (m *Member) Err() error { return m.failed.get() }
 
+// Fail makes the member serve no more, for a reason that its user has found.
+func (m *Member) Fail(err error) { m.failed.set(err) }
+
 // Txn implements Engine.
 func (m *Member) Txn(ctx context.Context, w Write) (Result, error) {
 	resp, err := m.server.Txn(ctx, txnRequest(w))
