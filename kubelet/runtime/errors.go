@@ -16,7 +16,7 @@ var (
 	ErrUnkillable = errors.New("processes do not die")
 	// ErrDeadline is returned when a helper process exceeded its deadline and was killed.
 	ErrDeadline = errors.New("deadline exceeded, helper killed")
-	// ErrStart is matched by every *StartError.
+	// ErrStart is returned when a container or exec did not start; every *StartError matches it.
 	ErrStart = errors.New("container did not start")
 )
 

@@ -9,7 +9,7 @@
 #
 # The machine sees this host's root file system, read-only, with a layer in memory on top: what runs here runs there, and
 # nothing it writes comes back. Environment:
-#   VM_TIMEOUT   seconds for the whole run (default 240)
+#   VM_TIMEOUT   seconds for the whole run (default 480: four times what an idle machine takes)
 #   VM_MEMORY    MiB (default 3072)
 #   VM_ARGS      arguments of every binary (default -test.short and a time limit)
 #   VM_CACHE     where the guest's kernel is kept (default /var/cache/nodeactor-vm)
@@ -18,7 +18,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(cd "$here/../.." && pwd)
-timeout=${VM_TIMEOUT:-240}
+timeout=${VM_TIMEOUT:-480}
 cache=${VM_CACHE:-/var/cache/nodeactor-vm}
 [ $# -gt 0 ] || { echo "usage: $0 BIN..." >&2; exit 2; }
 
