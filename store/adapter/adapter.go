@@ -58,6 +58,7 @@ type Store struct {
 	sizes       sizes
 	watchers    atomic.Int32
 	progress    progress
+	recent      recent
 }
 
 // formOwner identifies the decoded forms of one Store on the index's items.

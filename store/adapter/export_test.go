@@ -13,3 +13,6 @@ func (s *Store) SwapTransformer(t value.Transformer) value.Transformer {
 func NewCorruptError(err error) error {
 	return &corruptError{untransformable, err}
 }
+
+// ForgetRecent lets go of the states kept for further pages, so that they are read from history.
+func (s *Store) ForgetRecent() { s.recent.snaps = nil }

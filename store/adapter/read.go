@@ -79,6 +79,7 @@ func (s *Store) GetList(ctx context.Context, key string, opts storage.ListOption
 type source struct {
 	snap  index.Snapshot
 	items []*index.Item // instead of snap when not nil
+	count int64         // of keys in the range, when items is not nil
 	dir   string        // prefix in snap; keys equal to it when exact
 	from  string
 	rev   int64
@@ -105,7 +106,7 @@ func (src *source) each(f func(*index.Item) bool) {
 func (src *source) size() int64 {
 	switch {
 	case src.items != nil:
-		return int64(len(src.items))
+		return src.count
 	case src.exact:
 		return 1
 	}
@@ -129,7 +130,14 @@ func (s *Store) source(ctx context.Context, prefix, from string, rev int64, opts
 		return nil, storage.NewTooLargeResourceVersionError(uint64(rev), uint64(snap.Revision), 0)
 	}
 	src.rev = rev
-	if rev >= snap.Last && rev >= s.CompactRevision() {
+	if rev < s.CompactRevision() {
+		return src, s.past(ctx, src, opts)
+	}
+	if rev >= snap.Last {
+		return src, nil
+	}
+	if kept, ok := s.recent.at(rev); ok {
+		src.snap = kept
 		return src, nil
 	}
 	return src, s.past(ctx, src, opts)
@@ -141,7 +149,11 @@ func (s *Store) past(ctx context.Context, src *source, opts storage.ListOptions)
 	if opts.Recursive {
 		start, end = max(src.dir, src.from), index.After(src.dir)
 	}
-	page, err := s.backend.Engine.Range(ctx, start, end, src.rev, 0)
+	var limit int64
+	if opts.Predicate.Limit > 0 && opts.Predicate.Empty() {
+		limit = opts.Predicate.Limit + 1 // one more tells that there is more
+	}
+	page, err := s.backend.Engine.Range(ctx, start, end, src.rev, limit)
 	switch {
 	case errors.Is(err, engine.ErrCompacted) && len(opts.Predicate.Continue) > 0:
 		return expiredContinue(src.from, src.dir)
@@ -150,6 +162,7 @@ func (s *Store) past(ctx context.Context, src *source, opts storage.ListOptions)
 	case err != nil:
 		return s.fault(err)
 	}
+	src.count = page.Count
 	src.items = make([]*index.Item, len(page.KVs))
 	for i, kv := range page.KVs {
 		src.items[i] = index.NewItem(kv)
@@ -244,6 +257,9 @@ func (l *lister) finish(src *source, prefix string, listObj runtime.Object) erro
 	var count int64
 	if l.more && pred.Empty() {
 		count = src.size()
+	}
+	if l.more && src.items == nil {
+		l.store.recent.keep(src.snap, src.rev, l.store.CompactRevision())
 	}
 	token, remaining, err := storage.PrepareContinueToken(l.last, prefix, src.rev, count, l.more, l.opts)
 	if err != nil {
