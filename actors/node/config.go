@@ -20,7 +20,6 @@ const (
 	DefaultKubeletAddr = "0.0.0.0:10250"
 	DefaultEtcdAddr    = "127.0.0.1:2379"
 	DefaultCgroupRoot  = "/nodeactor"
-	DefaultPodCIDR     = "10.244.0.0/24"
 	DefaultServiceCIDR = "10.96.0.0/16"
 	// DefaultMaxPods is upstream's default of pods on one node.
 	DefaultMaxPods = 110
@@ -47,7 +46,8 @@ type Config struct {
 	EtcdAddr    string `json:"etcdAddr,omitempty"`
 	// CgroupRoot is the parent of all pod cgroups, an absolute cgroup path.
 	CgroupRoot string `json:"cgroupRoot,omitempty"`
-	// PodCIDR and ServiceCIDR are IPv4 prefixes for pods of this node and for Services.
+	// PodCIDR and ServiceCIDR are IPv4 prefixes for pods of this node and for Services. An
+	// unset PodCIDR is chosen at the first start, 10.244.0.0/24 where that is free, and kept.
 	PodCIDR     string `json:"podCIDR,omitempty"`
 	ServiceCIDR string `json:"serviceCIDR,omitempty"`
 	// AdvertiseAddress is the address others reach this host at; that of the default
@@ -77,7 +77,6 @@ func (c Config) WithDefaults() Config {
 	set(&c.KubeletAddr, DefaultKubeletAddr)
 	set(&c.EtcdAddr, DefaultEtcdAddr)
 	set(&c.CgroupRoot, DefaultCgroupRoot)
-	set(&c.PodCIDR, DefaultPodCIDR)
 	set(&c.ServiceCIDR, DefaultServiceCIDR)
 	set(&c.LogLevel, "info")
 	set(&c.Version, "unknown")
@@ -143,11 +142,11 @@ func expandHost(addr string) string {
 }
 
 func (c Config) validCIDRs() error {
-	pods, err := parseCIDR("podCIDR", c.PodCIDR, 28)
-	if err != nil {
+	services, err := parseCIDR("serviceCIDR", c.ServiceCIDR, 28)
+	if err != nil || c.PodCIDR == "" {
 		return err
 	}
-	services, err := parseCIDR("serviceCIDR", c.ServiceCIDR, 28)
+	pods, err := parseCIDR("podCIDR", c.PodCIDR, 28)
 	if err != nil {
 		return err
 	}

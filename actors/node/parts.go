@@ -116,7 +116,7 @@ func (p *parts) openKubelet() (err error) {
 	if err != nil {
 		return err
 	}
-	p.network, err = openNetwork(p.cfg, p.ledger, p.log)
+	p.cfg.PodCIDR, p.network, err = openNetwork(p.cfg, p.ledger, p.log)
 	return err
 }
 
@@ -130,9 +130,22 @@ func openEngine(cfg Config, l *ledger.Ledger, log *slog.Logger, clock supervisio
 	})
 }
 
-func openNetwork(cfg Config, l *ledger.Ledger, log *slog.Logger) (*network.Network, error) {
+// openNetwork also returns the range of the pods, chosen where none was given.
+func openNetwork(cfg Config, l *ledger.Ledger, log *slog.Logger) (string, *network.Network, error) {
+	cidr, err := podRange(cfg, l)
+	if err != nil {
+		return "", nil, err
+	}
 	bridge, prefix := network.Names(cfg.DataDir)
-	return network.Open(network.Config{Bridge: bridge, Prefix: prefix, PodCIDR: netip.MustParsePrefix(cfg.PodCIDR), Ledger: l, Log: log})
+	n, err := network.Open(network.Config{Bridge: bridge, Prefix: prefix, PodCIDR: cidr, Ledger: l, Log: log})
+	return cidr.String(), n, err
+}
+
+func podRange(cfg Config, l *ledger.Ledger) (netip.Prefix, error) {
+	if cfg.PodCIDR == "" {
+		return network.ChooseCIDR(cfg.DataDir, l)
+	}
+	return netip.ParsePrefix(cfg.PodCIDR)
 }
 
 func (p *parts) close() {

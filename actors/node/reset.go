@@ -144,7 +144,7 @@ func removeWorkloads(ctx context.Context, c Config, say func(string, ...any)) er
 		return fmt.Errorf("cannot remove containers: %w", err)
 	}
 	say("removed %d pods and the cgroups below %s", len(pods), c.CgroupRoot)
-	net, err := openNetwork(c, l, log)
+	_, net, err := openNetwork(c, l, log)
 	if err != nil {
 		return err
 	}

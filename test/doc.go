@@ -1,0 +1,12 @@
+// Package test is the folder of what is tested across packages.
+//
+//   - rules reads the sources: imports, clocks, goroutines, comments.
+//   - registry serves images on loopback and builds small ones.
+//   - hostimage compares the host before and after.
+//   - e2e drives the real binary with the real kubectl and real containers; it needs root.
+//   - vm runs test programs in a virtual machine with pure cgroup v2.
+//   - bench measures the product beside the upstream control plane.
+//
+// Tests that make something on the host name it with a prefix of their own and remove what
+// an earlier run that was killed has left.
+package test
