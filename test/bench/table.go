@@ -43,6 +43,12 @@ func cpuPerCall(l line) (float64, bool) {
 	return 1000 * total / n, ok && n > 0
 }
 
+// cpuTotal is the server CPU of all processes in seconds.
+func cpuTotal(l line) (float64, bool) {
+	cpu, _ := l["cpu_s"].(map[string]any)
+	return number(cpu["total"])
+}
+
 // bootedAndReady is when a pod could be admitted and, where there is a node, run.
 func bootedAndReady(l line) (float64, bool) {
 	usable, ok := number(l["usable_s"])
@@ -63,10 +69,13 @@ var rows = []row{
 	{"delete, 1 client, p50", "ms", "delete_seq", key("p50_ms"), goal{}},
 	{"get, 1 client, p50", "ms", "get_seq", key("p50_ms"), goal{ratioAtMost, 0.5, 0.25}},
 	{"list 1,000, decoded, p50", "ms", "list", key("p50_ms"), goal{}},
+	{"server CPU per get", "ms", "get_seq", cpuPerCall, goal{}},
 	{"list 1,000, not decoded, p50", "ms", "list_raw", key("p50_ms"), goal{ratioAtMost, 0.4, 0.2}},
+	{"server CPU per list", "ms", "list_raw", cpuPerCall, goal{}},
 	{"watch, create to event, p50", "ms", "watch", key("p50_ms"), goal{ratioAtMost, 0.5, 0.25}},
 	{"watch, 100 watchers, last event, p50", "ms", "watch_fanout", key("p50_ms"), goal{}},
 	{"500-pod Deployment, 20 nodes, all bound", "s", "deploy", key("bound_s"), goal{atMost, 0.8, 0.3}},
+	{"the same, server CPU", "s", "deploy", cpuTotal, goal{}},
 	{"RSS after the load", "MiB", "rss_after", key("rss_mib"), goal{atMost, 300, 200}},
 	{"pod start, p50", "ms", "pod_start", key("p50_ms"), goal{atMost, 150, 150}},
 	{"pod start, p99", "ms", "pod_start", key("p99_ms"), goal{atMost, 500, 300}},
