@@ -195,7 +195,7 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 		{apiServerFile, read(authorityFile)[:200], "does not begin with a PEM certificate"},
 	} {
 		dir := t.TempDir()
-		i := at(t, dir, &now)
+		at(t, dir, &now)
 		path := filepath.Join(dir, c.file)
 		if c.content == nil {
 			c.content = []byte{}
