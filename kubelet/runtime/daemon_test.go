@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodeactor/nodeactor/kubelet/runtime/wire"
 	"github.com/nodeactor/nodeactor/test/hostimage"
 )
 
@@ -195,6 +196,52 @@ func TestRecoverAdopts(t *testing.T) {
 		t.Fatal(err)
 	}
 	nothingLeft(t, before, dir, cgroup)
+}
+
+// TestAfterARestartOfTheHost does what a restart does: processes and mounts are gone, files are there, the boot is another.
+func TestAfterARestartOfTheHost(t *testing.T) {
+	dir, cgroup := crashDir(t)
+	kill(startDaemon(t, dir, cgroup, roleSteady))
+	l := wire.Layout{Run: filepath.Join(dir, "run")}
+	e := &Engine{cfg: Config{HelperPath: helperPath, Log: slog.New(slog.DiscardHandler)}}
+	if _, err := e.call(context.Background(), testDeadline, wire.OpKill, wire.KillRequest{Cgroup: cgroup, WaitMS: 10000}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"stays", "ends", "shim"} {
+		id := "pod1-" + name
+		eventually(t, "end of shim", func() bool { return wire.LockHolder(l.Lock(id)) == 0 })
+		if err := os.Remove(l.Exit(id)); err != nil && name != "ends" {
+			t.Fatal(err)
+		}
+		rewrite(t, l.Started(id), wire.BootID(), "another-boot")
+	}
+	rewrite(t, l.Ready("pod1"), wire.BootID(), "another-boot")
+
+	cfg := testConfig(t, dir)
+	h := &host{Engine: openEngine(t, cfg), t: t, dir: dir}
+	pods, err := h.List(h.ctx())
+	if err != nil || len(pods) != 1 || pods[0].Ready || len(pods[0].Containers) != 3 {
+		t.Fatalf("list is %+v, %v", pods, err)
+	}
+	for _, c := range pods[0].Containers {
+		if c.State != Exited || c.ExitCode != 137 || c.Reason != ReasonUnknown {
+			t.Errorf("container is %+v", c)
+		}
+	}
+	if err := h.RemoveSandbox(h.ctx(), "pod1"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rewrite(t *testing.T, path, old, with string) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), old, with)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func killShim(t *testing.T, lock string) {

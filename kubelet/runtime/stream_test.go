@@ -152,3 +152,25 @@ func TestAttachTerminal(t *testing.T) {
 		t.Errorf("exit is %+v", got)
 	}
 }
+
+// A client that does not read is dropped; the container does not wait for it.
+func TestStuckClientDoesNotHoldUpTheContainer(t *testing.T) {
+	h := newHost(t)
+	h.sandbox("pod1")
+	c := h.start("pod1", "while ! test -e /go; do sleep 0.02; done; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo done")
+	conn, err := h.dialShim(c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := h.Exec(h.ctx(), c.ID, ExecSpec{Args: []string{"touch", "/go"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.wait(c.ID); got.ExitCode != 0 {
+		t.Errorf("exit is %+v", got)
+	}
+	lines := logLines(t, c.LogPath)
+	if last := lines[len(lines)-1]; last.text != "done" {
+		t.Errorf("the last of %d lines has %d bytes", len(lines), len(last.text))
+	}
+}

@@ -21,6 +21,8 @@ const (
 	// execPollMS and execPolls bound the wait for the container's init to become the user's program.
 	execPollMS = 1
 	execPolls  = 2000
+	// shimOOMScore keeps a shim until almost last, as the kubelet keeps pause containers.
+	shimOOMScore = "-998"
 )
 
 // startContainer makes and starts a container and then becomes its shim; it returns only when that failed, and then
@@ -201,6 +203,9 @@ func becomeShim(r *wire.StartRequest, io *stdio, lock *os.File, pid int, dirs *c
 	argv := []string{
 		shim.NameShim, r.Spec.ID, strconv.Itoa(pid), r.Layout.Exit(r.Spec.ID), r.Spec.LogPath,
 		keep(io.log), keep(io.stdout), keep(io.stderr), keep(io.stdin), keep(io.listen), dirs.oomFile, dirs.procs, flags,
+	}
+	if mayRaise() { // a host short of memory should not lose the one who knows the exit code
+		_ = os.WriteFile("/proc/self/oom_score_adj", []byte(shimOOMScore), 0)
 	}
 	if err := os.Chdir("/"); err != nil {
 		return err

@@ -18,7 +18,6 @@ type stdio struct {
 	theirs                             []*os.File
 	console                            *os.File // our end of the socket the terminal's master comes from
 	tty                                bool
-	closeStdin                         bool
 }
 
 // openIO opens the log, the pipes or terminal, and the socket for attached clients.
