@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // want runs a script and compares its whole output.
@@ -224,4 +226,45 @@ func TestRlimitsAndScoreAreClamped(t *testing.T) {
 		s.Resources.OOMScoreAdj = -997
 	})
 	h.want("pod1", "cat /proc/self/oom_score_adj", "900", func(s *ContainerSpec) { s.Resources.OOMScoreAdj = 900 })
+}
+
+func TestMountPropagation(t *testing.T) {
+	h := newHost(t)
+	h.sandbox("pod1")
+	src := filepath.Join(h.dir, "shared")
+	for _, dir := range []string{src, filepath.Join(src, "later"), filepath.Join(src, "inside")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount := func(source, target string, flags uintptr, kind string) {
+		if err := unix.Mount(source, target, kind, flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What is passed on must lie on a shared mount; the host's root may be a private one.
+	mount(src, src, unix.MS_BIND, "")
+	mount("", src, unix.MS_SHARED, "")
+	t.Cleanup(func() { _ = unix.Unmount(src, unix.MNT_DETACH) })
+	follower := h.start("pod1", "while ! test -e /v/later/file; do sleep 0.02; done; echo seen", func(s *ContainerSpec) {
+		s.Mounts = []Mount{{Source: src, Destination: "/v", Propagation: PropagationHostToContainer}}
+	})
+	private := h.start("pod1", "sleep 1000", func(s *ContainerSpec) { s.Mounts = []Mount{{Source: src, Destination: "/v"}} })
+	mount("later", filepath.Join(src, "later"), 0, "tmpfs")
+	if err := os.WriteFile(filepath.Join(src, "later/file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.wait(follower.ID); c.ExitCode != 0 {
+		t.Errorf("the follower is %+v", c)
+	}
+	if code, err := h.Exec(h.ctx(), private.ID, ExecSpec{Args: []string{"test", "-e", "/v/later/file"}}); err != nil || code != 1 {
+		t.Errorf("a private mount shows what came later: %d, %v", code, err)
+	}
+	h.want("pod1", "mount -t tmpfs inside /v/inside && touch /v/inside/file", "", func(s *ContainerSpec) {
+		s.Privileged = true
+		s.Mounts = []Mount{{Source: src, Destination: "/v", Propagation: PropagationBidirectional}}
+	})
+	if _, err := os.Stat(filepath.Join(src, "inside/file")); err != nil {
+		t.Error("what a container mounted is not seen outside:", err)
+	}
 }
