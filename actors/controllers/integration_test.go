@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
@@ -30,7 +32,7 @@ import (
 )
 
 // patience is how long a state is waited for; the machine may be loaded.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -53,6 +55,12 @@ type plane struct {
 
 func newPlane(t *testing.T) *plane {
 	t.Helper()
+	return newPlaneOver(t, func(rt http.RoundTripper) http.RoundTripper { return rt })
+}
+
+// newPlaneOver is newPlane with something between the controllers and the API.
+func newPlaneOver(t *testing.T, between func(http.RoundTripper) http.RoundTripper) *plane {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	t.Cleanup(cancel)
 	p := &plane{T: t, ctx: ctx}
@@ -72,22 +80,25 @@ func newPlane(t *testing.T) *plane {
 	p.must(api.Bootstrap(ctx))
 	config := api.InProcess(identity.AdminUser, identity.MastersGroup)
 	p.client, p.dynamic = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
-	p.start(log, metadata.NewForConfigOrDie(config))
+	config = api.InProcess(identity.AdminUser, identity.MastersGroup)
+	config.Transport = between(config.Transport)
+	p.start(log, config)
 	return p
 }
 
 // start brings up the tree of cache and controllers.
-func (p *plane) start(log *slog.Logger, meta metadata.Interface) {
+func (p *plane) start(log *slog.Logger, config *rest.Config) {
 	clock := supervision.RealClock()
+	client := kubernetes.NewForConfigOrDie(config)
 	p.cache = cache.New(cache.FromStore(p.store), log)
-	events := operator.NewRecorder(p.client.CoreV1(), clock, log)
+	events := operator.NewRecorder(client.CoreV1(), clock, log)
 	group := events.Start(context.Background())
 	var err error
 	p.system, err = supervision.New(supervision.Config{Clock: clock, Log: log})
 	p.must(err)
 	root := catalog.Row("controllers")
 	root.Children = append([]supervision.Spec{cache.Spec(p.cache)}, controllers.Specs(controllers.Deps{
-		Cache: p.cache, Client: p.client, Metadata: meta, Clock: clock, Log: log, Events: events,
+		Cache: p.cache, Client: client, Metadata: metadata.NewForConfigOrDie(config), Clock: clock, Log: log, Events: events,
 		RootCA: func() []byte { return []byte("CA") },
 	})...)
 	p.must(p.system.Start(root))
