@@ -109,8 +109,8 @@ func (f *fixture) invariants(ctx context.Context, t *testing.T, key string) {
 	if err != nil {
 		t.Fatalf("cannot decode %q: %v", item.Value, err)
 	}
-	if pod := obj.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
-		t.Errorf("stored object has resource version %q, self link %q", pod.ResourceVersion, pod.SelfLink)
+	if pod := obj.(*example.Pod); pod.ResourceVersion != "" {
+		t.Errorf("stored object has resource version %q", pod.ResourceVersion)
 	}
 }
 
