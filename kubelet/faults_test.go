@@ -36,12 +36,7 @@ func TestFaultsOfChildrenLeavePodsAlone(t *testing.T) {
 	for _, child := range []string{"node/kubelet/pods/steady-uid", "node/kubelet/relist", "node/kubelet/sync", "node/kubelet/images", "node/kubelet/network",
 		"node/kubelet/node-status", "node/kubelet/node-lease"} {
 		for _, kind := range []supervision.FaultKind{supervision.Panic, supervision.ErrorReturn} {
-			faults := len(h.sys.Faults().Recent())
-			if err := h.inject(child, kind); err != nil {
-				t.Errorf("%s: %v", child, err)
-				continue
-			}
-			h.eventually(child+" faulted", func() bool { return len(h.sys.Faults().Recent()) > faults })
+			h.fault(child, kind)
 		}
 	}
 	for _, group := range []string{"node/kubelet/pods", "node/kubelet"} {
@@ -68,18 +63,20 @@ func TestFaultsOfChildrenLeavePodsAlone(t *testing.T) {
 	}
 }
 
-// inject makes the child's next message a fault, and sends it one.
-func (h *host) inject(child string, kind supervision.FaultKind) error {
-	var err error
-	end := time.Now().Add(patience)
-	for time.Now().Before(end) { // it may be in back-off from the fault before
-		if err = h.sys.Inject(child, kind); err == nil {
-			h.sys.Send(h.sys.Ref(child), struct{}{})
-			return nil
+// fault makes the child end by kind. One that is in back-off from the fault before is waited for.
+func (h *host) fault(child string, kind supervision.FaultKind) {
+	h.t.Helper()
+	key := supervision.FaultKey{Path: child, Kind: kind}
+	before := h.sys.Faults().Counts()[key]
+	h.eventually(child+" faulted", func() bool {
+		if h.sys.Faults().Counts()[key] > before {
+			return true
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return err
+		if h.sys.Inject(child, kind) == nil {
+			h.sys.Send(h.sys.Ref(child), struct{}{})
+		}
+		return false
+	})
 }
 
 func (h *host) eventually(what string, ok func() bool) {

@@ -123,6 +123,7 @@ func newHost(t testing.TB, change func(*Deps)) *host {
 	t.Helper()
 	needsRoot(t)
 	h := &host{t: t, dir: t.TempDir(), api: fake.NewClientset(), change: change}
+	tokens(h.api)
 	h.open()
 	t.Cleanup(h.destroy)
 	if _, err := h.images.Import(t.Context(), bytes.NewReader(busyboxArchive(t))); err != nil {

@@ -44,7 +44,6 @@ func (h *host) run(pod string, command ...string) string {
 
 func TestVolumesAndEnvironment(t *testing.T) {
 	h := newHost(t, nil)
-	tokens(h.api)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -10,7 +10,7 @@ const (
 	// resetAfter is how long a container must have run for its back-off to start anew.
 	resetAfter = 10 * time.Minute
 	// retryFirst and retryMax bound the retries of everything that is neither a crash nor a pull.
-	retryFirst = time.Second
+	retryFirst = 250 * time.Millisecond
 	retryMax   = 20 * time.Second
 	// errPullShown is how long ErrImagePull is shown before ImagePullBackOff replaces it.
 	errPullShown = 2 * time.Second
