@@ -28,7 +28,7 @@ func (a *actor) Receive(ctx supervision.Context, msg any) error {
 	switch msg := msg.(type) {
 	case supervision.Started:
 		ctx.DeferReady()
-		ctx.Go(supervision.Job{Name: "follow", BeatWithin: 3 * beatEvery, Run: a.run(ctx)})
+		ctx.Go(supervision.Job{Name: "follow", BeatWithin: silence, Run: a.run(ctx)})
 		ctx.Go(supervision.Job{Name: "first list", Deadline: firstList, Run: func(c context.Context, _ func()) (any, error) {
 			return listed{}, errors.Join(a.cache.WaitFor(c, 1), a.cache.Sync(c))
 		}})

@@ -10,12 +10,13 @@ import (
 
 // Waits of the cache's loop and of its readers.
 const (
-	// retryFirst and retryLast bound the wait before a lost stream is opened again; a delivered change resets it. The last is
-	// shorter than the beat a supervisor expects.
+	// retryFirst and retryLast bound the wait before a lost stream is opened again; a delivered change resets it.
 	retryFirst = 100 * time.Millisecond
-	retryLast  = 10 * time.Second
+	retryLast  = 30 * time.Second
 	// beatEvery is the longest silence of a healthy loop.
 	beatEvery = 10 * time.Second
+	// silence is how long the loop may go without a beat before it counts as hanging; longer than any of its waits.
+	silence = 2 * retryLast
 	// firstList bounds the time until the indexes hold what the store held at the start.
 	firstList = 20 * time.Second
 )

@@ -90,6 +90,39 @@ func TestDeploymentRollsScalesUndoesAndHeals(t *testing.T) {
 	p.eventually("all gone", func() bool { return len(p.sets()) == 0 && len(p.pods("default")) == 0 })
 }
 
+func TestAdoptionAndRelease(t *testing.T) {
+	p := newPlane(t)
+	p.kubelet("default")
+	p.deploy(deployment("web", 2))
+	p.eventually("rolled out", func() bool { return p.complete("web") })
+	set, pods := p.sets()[0], p.pods("default")
+	orphan := metav1.DeletePropagationOrphan
+	p.must(p.client.AppsV1().Deployments("default").Delete(p.ctx, "web", metav1.DeleteOptions{PropagationPolicy: &orphan}))
+	p.eventually("orphaned", func() bool { sets := p.sets(); return len(sets) == 1 && len(sets[0].OwnerReferences) == 0 })
+	p.eventually("the deployment is gone", func() bool {
+		_, err := p.client.AppsV1().Deployments("default").Get(p.ctx, "web", metav1.GetOptions{})
+		return gone(err)
+	})
+	p.deploy(deployment("web", 2))
+	p.eventually("adopted", func() bool {
+		sets := p.sets()
+		return len(sets) == 1 && sets[0].UID == set.UID && len(sets[0].OwnerReferences) == 1 && p.complete("web")
+	})
+	if now := p.pods("default"); len(now) != 2 {
+		t.Errorf("%d pods after adoption", len(now))
+	}
+	_, err := p.client.CoreV1().Pods("default").Patch(p.ctx, pods[0].Name, types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`), metav1.PatchOptions{})
+	p.must(err)
+	p.eventually("released and replaced", func() bool {
+		released, err := p.client.CoreV1().Pods("default").Get(p.ctx, pods[0].Name, metav1.GetOptions{})
+		p.must(err)
+		return len(released.OwnerReferences) == 0 && len(p.pods("default")) == 3 && p.complete("web")
+	})
+	_, err = p.client.CoreV1().Pods("default").Patch(p.ctx, pods[0].Name, types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"app":"web"}}}`), metav1.PatchOptions{})
+	p.must(err)
+	p.eventually("taken back, one of three goes", func() bool { return len(p.pods("default")) == 2 && p.complete("web") })
+}
+
 func (p *plane) told(reason string) bool {
 	list, err := p.client.CoreV1().Events("default").List(p.ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
 	p.must(err)
@@ -106,7 +139,11 @@ func TestManyPodsAreMadeFast(t *testing.T) {
 	p.eventually("500 pods", func() bool { return p.store.Counts()["pods"] == 501 })
 	took := time.Since(begin)
 	t.Logf("500 pods after %v", took)
-	if took > 10*time.Second {
+	begin = time.Now()
+	p.must(p.client.AppsV1().Deployments("default").Delete(p.ctx, "many", metav1.DeleteOptions{}))
+	p.eventually("one pod", func() bool { return p.store.Counts()["pods"] == 1 })
+	t.Logf("gone after %v", time.Since(begin))
+	if took += time.Since(begin); took > 20*time.Second {
 		t.Errorf("500 pods took %v", took)
 	}
 }

@@ -49,6 +49,7 @@ func NewRecorder(client corev1client.EventsGetter, clock Clock, log *slog.Logger
 // passiveClock is a Clock in the shape the correlator wants.
 type passiveClock struct{ Clock }
 
+// Since implements clock.PassiveClock.
 func (c passiveClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // For gives the recorder in the name of one component. A nil Recorder gives one that drops everything.

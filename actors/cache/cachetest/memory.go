@@ -39,6 +39,7 @@ type versioner struct {
 	err   error
 }
 
+// Versioned implements cache.Versioner.
 func (v *versioner) Versioned(decode func([]byte) (runtime.Object, error)) (runtime.Object, error) {
 	v.once.Do(func() { v.obj, v.err = decode(v.value) })
 	return v.obj, v.err
