@@ -240,6 +240,18 @@ func onlyPanics(err error) error {
 func (c *cell) fail(err error, msg any) {
 	kind, stack := classify(err)
 	c.failKind(kind, err, stack, describe(msg))
+	if c.spec.Kind == core.Supervisor {
+		c.letChildrenGo()
+	}
+}
+
+// letChildrenGo is for a supervisor whose own code failed: its children are fenced and stop
+// in their own time, and nobody waits for what it can no longer know.
+func (c *cell) letChildrenGo() {
+	c.disownChildren()
+	c.mu.Lock()
+	c.holds = 0
+	c.exitIfDone()
 }
 
 // failKind records the fault, begins the way out, and tells the owner unless the cell was on
@@ -328,7 +340,7 @@ func (c *cell) hold() {
 
 func (c *cell) release() {
 	c.mu.Lock()
-	c.holds--
+	c.holds = max(c.holds-1, 0)
 	c.exitIfDone()
 }
 

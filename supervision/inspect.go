@@ -21,6 +21,8 @@ type Node struct {
 	// BusyWith and BusyFor tell of the message that is being handled.
 	BusyWith string
 	BusyFor  time.Duration
+	// LastBeat is the latest sign of life of a job, zero when none runs.
+	LastBeat time.Time
 	// Hung is set while a message or job has been silent for too long.
 	Hung      bool
 	LastFault *Fault
@@ -76,6 +78,9 @@ func (c *cell) node() Node {
 	}
 	for _, j := range c.jobs {
 		n.Hung = n.Hung || j.reported
+		if beat := time.Unix(0, j.lastBeat.Load()); beat.After(n.LastBeat) {
+			n.LastBeat = beat
+		}
 	}
 	h := c.handler
 	c.mu.Unlock()

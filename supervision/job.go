@@ -74,7 +74,7 @@ func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
 	}()
 	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.clock.Now().UnixNano()) })
 	if done.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		done.Err = fmt.Errorf("%w (limit %s)", done.Err, j.Deadline)
+		done.Err = fmt.Errorf("%w (limit %s): %w", context.DeadlineExceeded, j.Deadline, done.Err)
 	}
 	failed = bindError(done.Err)
 }

@@ -66,15 +66,18 @@ func (s *supervisor) Receive(ctx Context, msg any) error {
 }
 
 func (s *supervisor) step(e groupEvent) {
+	for _, a := range s.decide(e) {
+		s.do(a)
+	}
+}
+
+func (s *supervisor) decide(e groupEvent) []core.Action {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if e.fault != nil && e.Child < len(s.fault) {
 		s.fault[e.Child] = e.fault
 	}
-	actions := append([]core.Action(nil), s.group.Step(s.sys.clock.Now(), e.Event)...)
-	s.mu.Unlock()
-	for _, a := range actions {
-		s.do(a)
-	}
+	return append([]core.Action(nil), s.group.Step(s.sys.clock.Now(), e.Event)...)
 }
 
 func (s *supervisor) do(a core.Action) {

@@ -113,7 +113,8 @@ var Rows = []Entry{
 	worker("socket", Listener, "the local socket for images", 10*second, 30*second, 5*second, quick),
 	worker("cache", Stateful, "typed objects for everything in this process", 30*second, 30*second, 10*second, quick),
 	group("controllers", "one group for each controller", core.OneForOne, leaf, restartWith(slow)),
-	group("controller", "a dispatcher and its reconcilers", core.OneForOne, leaf, restartWith(slow)),
+	// A dispatcher that starts anew wakes every manifest, so a new pool fills again.
+	group("controller", "reconcilers and their dispatcher", core.RestForOne, leaf, restartWith(slow)),
 	worker("dispatcher", Stateless, "turns events into wake-ups of manifests", 30*second, 30*second, 10*second, quick),
 	group("manifests", "one actor for each manifest", core.Pool, own, restartWith(slow)),
 	worker("reconciler", Stateless, "one manifest", 30*second, 30*second, 10*second, slow),
