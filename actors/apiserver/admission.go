@@ -85,6 +85,8 @@ func (s *Server) newAdmission(client kubernetes.Interface, objects dynamic.Inter
 		plugin.register(plugins)
 		names = append(names, plugin.name)
 	}
+	newHonesty(s.config.WithoutEffect).register(plugins)
+	names = append(names, honestyPlugin)
 	quotas, err := quotainstall.NewQuotaConfigurationForAdmission(s.informers, s.served)
 	if err != nil {
 		return nil, fmt.Errorf("cannot configure quotas: %w", err)

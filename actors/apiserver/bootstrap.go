@@ -22,11 +22,12 @@ func (s *Server) Bootstrap(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"system namespaces", s.ensureNamespaces},
+		{"service kubernetes", s.ensureKubernetesService},
+		{"priority classes", s.ensurePriorityClasses},
+		{"authentication configuration", s.ensureAuthenticationConfig},
+		// Last, because it is two hundred writes on a first start, and the node's own parts do not wait for it.
 		{"RBAC policy", s.ensurePolicy},
 		{"aggregated cluster roles", s.aggregateRoles},
-		{"priority classes", s.ensurePriorityClasses},
-		{"service kubernetes", s.ensureKubernetesService},
-		{"authentication configuration", s.ensureAuthenticationConfig},
 	}
 	for _, step := range steps {
 		if err := step.do(ctx); err != nil {

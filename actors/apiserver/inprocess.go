@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -105,7 +106,7 @@ var errClosed = errors.New("the API server is closed")
 // isStream reports whether the answer grows while it is read.
 func isStream(req *http.Request) bool {
 	query := req.URL.RawQuery
-	return len(query) > 0 && (hasFlag(query, "watch") || hasFlag(query, "follow"))
+	return len(query) > 0 && (hasFlag(query, "watch") || hasFlag(query, "follow")) || strings.Contains(req.URL.Path, "/watch/")
 }
 
 // hasFlag reports whether the raw query sets the name to something true, without parsing the rest.

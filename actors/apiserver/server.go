@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -35,6 +36,9 @@ type Config struct {
 
 	Health        http.Handler            // answers /livez, /readyz, /healthz and /metrics; default: those paths are not found
 	ExtraHandlers map[string]http.Handler // further paths, behind authentication and authorization
+
+	// WithoutEffect names further kinds that nobody acts upon, and what whoever writes one is told in a warning, e.g. "no controller runs".
+	WithoutEffect map[schema.GroupResource]string
 }
 
 // Server is an API server without a listener: Handler serves what a listener accepts, InProcess what this process asks.
