@@ -59,9 +59,13 @@ type cell struct {
 	gen  uint64
 	born int64
 
-	fenced    atomic.Bool
-	busySince atomic.Int64
-	// watched is set while the watchdog has more to look at than busySince.
+	fenced atomic.Bool
+	// seq counts the begins and ends of messages: it is odd while one is handled. The watchdog
+	// notes when it first saw which value, so that a message costs no look at the clock.
+	seq     atomic.Uint64
+	seenSeq atomic.Uint64
+	seenAt  atomic.Int64
+	// watched is set while the watchdog has more to look at than seq.
 	watched atomic.Bool
 
 	mu      sync.Mutex
@@ -177,7 +181,7 @@ func (c *cell) run() {
 		}
 		c.current = msg
 		c.mu.Unlock()
-		c.busySince.Store(c.sys.clock.Now().UnixNano())
+		c.seq.Add(1)
 		c.handled(msg, c.receive(msg))
 	}
 }
@@ -204,7 +208,7 @@ func (c *cell) next() (msg any, ok bool) {
 
 // handled closes the books of one message.
 func (c *cell) handled(msg any, err error) {
-	c.busySince.Store(0)
+	c.seq.Add(1)
 	c.mu.Lock()
 	c.current, c.reported = nil, false
 	if _, ok := msg.(Stopping); ok {
@@ -267,10 +271,20 @@ func (c *cell) failKind(kind FaultKind, err error, stack []byte, doing string) {
 func (c *cell) fault(kind FaultKind, err error, stack []byte, doing string) Fault {
 	now := c.sys.clock.Now()
 	f := Fault{Kind: kind, Path: c.slot.path, Generation: c.gen, Message: doing, Err: err, Stack: stack, Since: now, At: now}
-	if ns := c.busySince.Load(); ns != 0 {
+	if ns := c.busySince(); ns != 0 {
 		f.Since = time.Unix(0, ns)
 	}
 	return f
+}
+
+// busySince is when the message that is being handled was first seen by the watchdog, at
+// most a tick after it was taken; 0 when there is none, or it is too new.
+func (c *cell) busySince() int64 {
+	seq := c.seq.Load()
+	if seq%2 == 0 || c.seenSeq.Load() != seq {
+		return 0
+	}
+	return c.seenAt.Load()
 }
 
 func describe(msg any) string {

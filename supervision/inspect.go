@@ -73,8 +73,11 @@ func (c *cell) node() Node {
 	now := c.sys.clock.Now().UnixNano()
 	c.mu.Lock()
 	n.Mailbox, n.Jobs, n.Hung = c.inbox.n+c.control.n, len(c.jobs), c.reported || c.lateStart
-	if busy := c.busySince.Load(); busy != 0 && c.current != nil {
-		n.BusyFor, n.BusyWith = time.Duration(now-busy), fmt.Sprintf("%T", c.current)
+	if c.current != nil {
+		n.BusyWith = fmt.Sprintf("%T", c.current)
+	}
+	if busy := c.busySince(); busy != 0 {
+		n.BusyFor = time.Duration(now - busy)
 	}
 	for _, j := range c.jobs {
 		n.Hung = n.Hung || j.reported

@@ -75,8 +75,7 @@ func (s *System) scan(now int64) {
 
 // suspect is a cheap first look. Most children are idle, and for those it is all there is.
 func (c *cell) suspect(now int64) bool {
-	busy := c.busySince.Load()
-	if busy != 0 && now-busy >= int64(c.spec.HangAfter) {
+	if c.seq.Load()%2 == 1 && c.busyFor(now) >= c.spec.HangAfter {
 		return true
 	}
 	if !c.watched.Load() {
@@ -93,6 +92,15 @@ func (c *cell) suspect(now int64) bool {
 		}
 	}
 	return false
+}
+
+// busyFor notes a message that is seen for the first time, and tells how long ago that was.
+func (c *cell) busyFor(now int64) time.Duration {
+	if seq := c.seq.Load(); c.seenSeq.Load() != seq {
+		c.seenAt.Store(now)
+		c.seenSeq.Store(seq)
+	}
+	return time.Duration(now - c.seenAt.Load())
 }
 
 // watchIfNeeded keeps watched true while a start or a job is in progress. The lock is held.
@@ -136,7 +144,7 @@ func (c *cell) hungIn(now int64) (doing string, since int64, ok bool) {
 	if c.phase == closed {
 		return "", 0, false
 	}
-	if busy := c.busySince.Load(); busy != 0 && now-busy >= int64(c.spec.HangAfter) && !c.reported {
+	if busy := c.busySince(); busy != 0 && now-busy >= int64(c.spec.HangAfter) && !c.reported {
 		c.reported = true
 		return describe(c.current), busy, true
 	}
