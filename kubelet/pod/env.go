@@ -40,6 +40,8 @@ const (
 	// statusRetryFirst and statusRetryMax space the writes of a status the API does not take.
 	statusRetryFirst = time.Second
 	statusRetryMax   = 20 * time.Second
+	// statusPatience is how long a change of status that nobody waits for may wait for the next one.
+	statusPatience = 200 * time.Millisecond
 	// maxQueuedEvents bounds what waits for an unreachable API; the oldest is dropped.
 	maxQueuedEvents = 100
 )

@@ -25,6 +25,8 @@ type statusWriter struct {
 	failures int
 	retryAt  time.Time
 	saved    string // what of the status the ledger has
+	// since is when a change that can wait was first seen; zero when there is none.
+	since time.Time
 }
 
 func (w *statusWriter) seen(p *v1.Pod) { w.api = p.Status }
@@ -49,24 +51,64 @@ func (a *Actor) publish(ctx supervision.Context, now, wake time.Time) time.Time 
 	if w.writing || a.m.Done() || a.removed || !w.wants(&s) {
 		return wake
 	}
-	if now.Before(w.retryAt) {
-		return earlier(wake, w.retryAt)
+	if at := w.due(&s, now); now.Before(at) {
+		return earlier(wake, at)
 	}
 	a.write(ctx, s)
 	return wake
 }
 
+// due is when s is to be written: at once if somebody may wait for it, else a moment later, so that the steps of a quick
+// start are told as one.
+func (w *statusWriter) due(s *v1.PodStatus, now time.Time) time.Time {
+	if w.since.IsZero() {
+		w.since = now
+	}
+	at := w.since
+	if !urgent(s, &w.api) {
+		at = at.Add(statusPatience)
+	}
+	if w.retryAt.After(at) {
+		at = w.retryAt
+	}
+	return at
+}
+
+// urgent tells whether s says something new that others act on: the phase, readiness, an ended or restarted container.
+func urgent(s, api *v1.PodStatus) bool {
+	if s.Phase != api.Phase && s.Phase != v1.PodPending || ready(s) != ready(api) {
+		return true
+	}
+	for i := range s.ContainerStatuses {
+		c := &s.ContainerStatuses[i]
+		if i < len(api.ContainerStatuses) && (c.RestartCount != api.ContainerStatuses[i].RestartCount ||
+			(c.State.Terminated == nil) != (api.ContainerStatuses[i].State.Terminated == nil)) {
+			return true
+		}
+	}
+	return false
+}
+
+func ready(s *v1.PodStatus) bool {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == v1.PodReady {
+			return s.Conditions[i].Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
 func (a *Actor) write(ctx supervision.Context, s v1.PodStatus) {
 	w, p := &a.status, a.pod
-	w.writing = true
+	w.writing, w.since = true, time.Time{}
 	old, mark := w.api, saveMark(&s)
 	save := mark != w.saved
 	a.job(ctx, "status", apiDeadline, func(c context.Context) apply {
+		got, err := patchStatus(c, a.env.Client.CoreV1().Pods(p.Namespace), p, old, s)
 		var saveErr error
 		if save {
 			saveErr = a.save(p, s)
 		}
-		got, err := patchStatus(c, a.env.Client.CoreV1().Pods(p.Namespace), p, old, s)
 		return func(a *Actor, ctx supervision.Context, now time.Time) {
 			w.writing = false
 			if saveErr == nil {
