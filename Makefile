@@ -23,7 +23,7 @@ build: deps binaries ## Build the daemon, its runtime helper, kubectl and the de
 
 .PHONY: binaries
 binaries:
-	CGO_ENABLED=1 go build $(GOFLAGS_P) -ldflags '-s -w' -o $(BIN)/nodeactor-runtime ./cmd/nodeactor-runtime
+	CGO_ENABLED=1 go build $(GOFLAGS_P) -tags netgo,osusergo -ldflags '-s -w' -o $(BIN)/nodeactor-runtime ./cmd/nodeactor-runtime
 	CGO_ENABLED=1 go build $(GOFLAGS_P) -ldflags '$(LD)' -o $(BIN)/nodeactor ./cmd/nodeactor
 	CGO_ENABLED=1 go build $(GOFLAGS_P) -ldflags '$(LD)' -o $(BIN)/nodeactor-kubectl ./cmd/nodeactor-kubectl
 	CGO_ENABLED=0 go build $(GOFLAGS_P) -ldflags '-s -w' -o $(BIN)/demo ./cmd/demo
