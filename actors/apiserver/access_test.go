@@ -158,6 +158,20 @@ func TestNodeSeesOnlyWhatItsPodsUse(t *testing.T) {
 	}
 }
 
+func TestIssuerIsDescribedToServiceAccounts(t *testing.T) {
+	f := newFixture(t)
+	pods := kubernetes.NewForConfigOrDie(f.InProcess("system:serviceaccount:default:default", "system:serviceaccounts"))
+	for path, want := range map[string]string{"/.well-known/openid-configuration": issuer, "/openid/v1/jwks": `"alg":"ES256"`} {
+		eventually(t, f.ctx, func() error {
+			got, err := pods.RESTClient().Get().AbsPath(path).SetHeader("Accept", "*/*").DoRaw(f.ctx)
+			if err == nil && !strings.Contains(string(got), want) {
+				t.Fatalf("%s says %s", path, got)
+			}
+			return err
+		})
+	}
+}
+
 func TestImpersonation(t *testing.T) {
 	f := newFixture(t)
 	config := rest.CopyConfig(f.listen(t))

@@ -28,12 +28,12 @@ const (
 	// dialTimeout bounds connecting to a kubelet or a pod, keepAlivePeriod is how often such a connection is probed, idleTimeout how long it
 	// is kept unused, idleConnections how many are.
 	dialTimeout, keepAlivePeriod, idleTimeout, idleConnections = 10 * time.Second, 30 * time.Second, 90 * time.Second, 16
-	// deleteCollectionWorkers is how many objects of one deletecollection are deleted at once.
-	deleteCollectionWorkers = 4
 	// aggregationRetryPause is how long a failed pass over the aggregated ClusterRoles waits for the next.
 	aggregationRetryPause = time.Second
 	// policyWorkers is how many objects of the RBAC policy are worked on at once.
 	policyWorkers = 16
+	// definitionsTimeout bounds how long Close waits for the stored CustomResourceDefinitions to be read.
+	definitionsTimeout = 2 * time.Second
 	// lookupTimeout bounds finding the endpoints of a Service.
 	lookupTimeout = 10 * time.Second
 	// defaultServiceCIDR is where ClusterIPs come from unless configured.

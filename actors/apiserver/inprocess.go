@@ -34,6 +34,8 @@ func (s *Server) inProcessConfig(who user.Info) *rest.Config {
 		Transport: &inProcess{server: s, user: who},
 		QPS:       -1,
 		UserAgent: "nodeactor",
+		// Our own code knows what it writes; a deprecation warning per write would only fill the log. The caller may set another handler.
+		WarningHandler: rest.NoWarnings{},
 		ContentConfig: rest.ContentConfig{
 			ContentType:        runtime.ContentTypeProtobuf,
 			AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,

@@ -84,6 +84,7 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.assemble(); err != nil {
 		s.cancel()
+		s.running.Wait()
 		return nil, fmt.Errorf("cannot assemble the API server: %w", err)
 	}
 	if err := s.start(ctx); err != nil {
@@ -147,6 +148,9 @@ func (s *Server) assembleServers() error {
 		return err
 	}
 	s.installHandlers()
+	if err := s.installIssuer(); err != nil {
+		return err
+	}
 	s.installOpenAPI()
 	if err := s.listCustomGroups(); err != nil {
 		return err
@@ -215,11 +219,23 @@ func (s *Server) Handler() http.Handler { return s.api.Handler }
 
 // Close ends every request in process, the informers and the storages, and waits for them. The listener has to be stopped before.
 func (s *Server) Close() {
+	s.awaitDefinitions()
 	s.cancel()
 	s.running.Wait()
 	s.informers.Shutdown()
 	s.crds.Informers.Shutdown()
 	s.api.Destroy()
+}
+
+// awaitDefinitions waits a little until the stored CustomResourceDefinitions have been read: upstream takes it for fatal to be stopped before,
+// and logs the stacks of the whole process.
+func (s *Server) awaitDefinitions() {
+	ctx, cancel := context.WithTimeout(s.ctx, definitionsTimeout)
+	defer cancel()
+	select {
+	case <-s.crdsKnown():
+	case <-ctx.Done():
+	}
 }
 
 // advertised splits AdvertiseAddr.
