@@ -9,11 +9,13 @@ import (
 	"net/http"
 	_ "net/http/pprof" // served only on --pprof-addr
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/metrics/legacyregistry"
 	k8sversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
@@ -49,6 +51,12 @@ func NewLogger(c Config, w io.Writer) *slog.Logger {
 	return log
 }
 
+// countPanics adds the panics that the Kubernetes libraries contain to our own count, once
+// for the process.
+var countPanics = sync.OnceFunc(func() {
+	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(context.Context, any) { supervision.CountPanic() })
+})
+
 // Report tells how a node ended.
 type Report struct {
 	// Containers is how many containers keep running; -1 when that could not be found out.
@@ -78,6 +86,7 @@ func (r Report) Farewell(c Config) string {
 func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	clock := supervision.RealClock()
 	begin := clock.Now()
+	countPanics()
 	if err := remember(cfg); err != nil {
 		return Report{}, err
 	}
