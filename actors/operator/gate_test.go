@@ -163,31 +163,43 @@ func TestJitterStaysWithinAFifth(t *testing.T) {
 // FuzzGate holds the promises under any order of events: one pass at a time, no wake lost, always something due.
 func FuzzGate(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 0, 0, 1})
-	f.Fuzz(func(t *testing.T, events []byte) {
-		g := newGate(DefaultTimings, 0.5, ms(0))
-		now, unseen := 0, false
-		for _, e := range events {
-			switch e % 5 {
-			case 0:
-				now += int(e)
-			case 1:
-				g.wake(ms(now))
-				unseen = true
-			case 2:
-				if running := g.running; g.begin(ms(now)) {
-					if running {
-						t.Fatal("two passes at a time")
-					}
-					unseen = false
+	f.Fuzz(playGate)
+}
+
+// TestGateUnderRandomEvents plays what the fuzzer would find first.
+func TestGateUnderRandomEvents(t *testing.T) {
+	random := rand.New(rand.NewSource(1))
+	for range 5000 {
+		events := make([]byte, 40)
+		random.Read(events)
+		playGate(t, events)
+	}
+}
+
+func playGate(t *testing.T, events []byte) {
+	g := newGate(DefaultTimings, 0.5, ms(0))
+	now, unseen := 0, false
+	for _, e := range events {
+		switch e % 5 {
+		case 0:
+			now += int(e)
+		case 1:
+			g.wake(ms(now))
+			unseen = true
+		case 2:
+			if running := g.running; g.begin(ms(now)) {
+				if running {
+					t.Fatal("two passes at a time")
 				}
-			default:
-				if g.running {
-					g.end(ms(now), outcome(e%3), time.Duration(e)*time.Millisecond)
-				}
+				unseen = false
 			}
-			if !g.running && unseen && g.due.After(ms(now).Add(DefaultTimings.RetryFloor)) {
-				t.Fatalf("a wake waits %v", g.due.Sub(ms(now)))
+		default:
+			if g.running {
+				g.end(ms(now), outcome(e%3), time.Duration(e)*time.Millisecond)
 			}
 		}
-	})
+		if !g.running && unseen && g.due.After(ms(now).Add(DefaultTimings.RetryFloor)) {
+			t.Fatalf("a wake waits %v: %v", g.due.Sub(ms(now)), events)
+		}
+	}
 }

@@ -78,9 +78,18 @@ func (r *reconciler) execute(ctx context.Context, i item, v verdict) error {
 		err = r.remove(ctx, i.Meta, v.policy)
 	}
 	if apierrors.IsNotFound(err) {
+		r.doubtDiscovery(i.Meta)
 		return nil
 	}
 	return err
+}
+
+// doubtDiscovery learns resources anew when the API does not find what the store has: the version known of a custom resource may no
+// longer be served. The next pass then asks for another.
+func (r *reconciler) doubtDiscovery(m *cache.Meta) {
+	if !cache.IsTyped(m.Key) && r.cache.MetaByUID(m.UID) != nil {
+		r.mapper.Reset()
+	}
 }
 
 func blocks(m *cache.Meta) bool {
