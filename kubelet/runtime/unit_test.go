@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func TestOpenRefuses(t *testing.T) {
 		"relative directory":      func(c *Config) { c.Dir = "run" },
 		"no helper":               func(c *Config) { c.HelperPath = "/no/such/helper" },
 		"not a program":           func(c *Config) { c.HelperPath = "/etc/passwd" },
-		"helper in the run dir":   func(c *Config) { c.Dir = baseDir },
+		"helper in the run dir":   func(c *Config) { c.Dir = filepath.Dir(helperPath) },
 		"cgroup root of the host": func(c *Config) { c.CgroupRoot = "/" },
 		"no ledger":               func(c *Config) { c.Ledger = nil },
 	} {
