@@ -44,7 +44,7 @@ func writeUntilKilled(dir, round string) {
 				key := fmt.Sprintf("/registry/pods/round-%s/%d-%d", round, w, n)
 				res, err := s.Backend().Engine.Txn(context.Background(), engine.Write{Key: key, Value: []byte(key)})
 				if err != nil || !res.Done {
-					fmt.Fprintln(os.Stderr, key, res, err)
+					fmt.Fprintln(os.Stderr, "cannot write", key, res, err)
 					os.Exit(1)
 				}
 				mu.Lock()
@@ -100,9 +100,8 @@ func writeAndKill(t *testing.T, dir string, round int) (acked []string) {
 			_ = cmd.Process.Kill()
 		}
 	}
-	_ = cmd.Wait()
-	if len(acked) < crashAcks {
-		t.Fatalf("only %d writes were acknowledged", len(acked))
+	if err := cmd.Wait(); len(acked) < crashAcks {
+		t.Fatalf("only %d writes were acknowledged: %v", len(acked), err)
 	}
 	return acked
 }

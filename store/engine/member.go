@@ -111,14 +111,25 @@ func (m *Member) Barrier(ctx context.Context) (int64, error) {
 	}
 }
 
-// readNotify asks again when the leader changed under the question, as it does at every boot.
+// readNotify asks again, as long as ctx, when the leader changed under the question, as it does at every boot, or when the member's own
+// limit of some seconds ran out, as it does on a machine that is very busy.
 func (m *Member) readNotify(ctx context.Context) error {
 	for {
 		err := m.server.LinearizableReadNotify(ctx)
-		if !errors.Is(err, etcderrors.ErrLeaderChanged) {
+		if err == nil || ctx.Err() != nil || !passing(err) {
 			return err
 		}
 	}
+}
+
+// passing reports whether err is of the moment.
+func passing(err error) bool {
+	for _, e := range []error{etcderrors.ErrLeaderChanged, etcderrors.ErrTimeout, etcderrors.ErrTimeoutDueToLeaderFail, etcderrors.ErrTimeoutWaitAppliedIndex} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // Revision implements Engine.
