@@ -233,7 +233,9 @@ func (s *served) follow(t *testing.T) {
 		}
 		t.Logf("streams ended after %v", time.Since(begin))
 		s.wait("srv", "gone", func(p *v1.Pod) bool { return p == nil })
-		s.create(shell("srv", "httpd -p 127.0.0.1:8080 -h /www; exec sleep 1000"))
+		again := shell("srv", "httpd -p 127.0.0.1:8080 -h /www; exec sleep 1000")
+		again.UID = "another-uid"
+		s.create(again)
 		s.running("srv")
 	}()
 }
