@@ -15,7 +15,7 @@ import (
 // TestRollingKeepsItsLimits rolls random Deployments through random readiness and lagging statuses: the sum of sizes never passes
 // replicas + maxSurge, and pods that can be relied on never fall below replicas - maxUnavailable once they were there.
 func TestRollingKeepsItsLimits(t *testing.T) {
-	for seed := range int64(300) {
+	for seed := range int64(120) {
 		replicas := int32(seed%13) + 1
 		surge, unavailable := intstr.FromInt32(int32(seed)%4), intstr.FromInt32(int32(seed/4)%4)
 		if seed%3 == 0 {
@@ -56,7 +56,7 @@ func (w *world) rollUnderWatch(seed int64) {
 }
 
 func TestScalingDuringARolloutKeepsTheSum(t *testing.T) {
-	for seed := range int64(200) {
+	for seed := range int64(60) {
 		w := newWorld(t, seed, 10, intstr.FromInt32(3), intstr.FromInt32(2))
 		w.settle()
 		w.d = w.d.DeepCopy()
