@@ -85,27 +85,31 @@ func (c *current[T]) get() (*T, int) {
 }
 
 // openParts opens what lives as long as the process. What it opened is closed on an error.
-func openParts(cfg Config, log *slog.Logger, clock supervision.Clock) (p *parts, err error) {
-	p = &parts{cfg: cfg, log: log, clock: clock, beats: newHeartbeats()}
-	defer func() {
-		if err != nil {
-			p.close()
-		}
-	}()
-	if p.address, err = nodeAddress(cfg); err != nil {
+func openParts(cfg Config, log *slog.Logger, clock supervision.Clock) (*parts, error) {
+	p := &parts{cfg: cfg, log: log, clock: clock, beats: newHeartbeats()}
+	if err := p.open(); err != nil {
+		p.close()
 		return nil, err
 	}
-	if p.identity, err = identity.Load(filepath.Join(cfg.DataDir, "pki"), identity.WithNow(clock.Now)); err != nil {
-		return nil, err
+	return p, nil
+}
+
+func (p *parts) open() (err error) {
+	cfg := p.cfg
+	if p.address, err = nodeAddress(cfg); err != nil {
+		return err
+	}
+	if p.identity, err = identity.Load(filepath.Join(cfg.DataDir, "pki"), identity.WithNow(p.clock.Now)); err != nil {
+		return err
 	}
 	if p.ledger, err = ledger.Open(filepath.Join(cfg.DataDir, "ledger.db")); err != nil {
-		return nil, err
+		return err
 	}
 	if err = p.openKubelet(); err != nil {
-		return nil, err
+		return err
 	}
-	p.cache = cache.New(lateSource{p}, log)
-	return p, nil
+	p.cache = cache.New(lateSource{p}, p.log)
+	return nil
 }
 
 func (p *parts) openKubelet() (err error) {

@@ -91,7 +91,7 @@ func (p *parts) controllers() ([]supervision.Spec, error) {
 	}
 	p.events = operator.NewRecorder(client.CoreV1(), p.clock, p.log)
 	return controllers.Specs(controllers.Deps{
-		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events,
+		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events, Heartbeats: p.beats,
 	}), nil
 }
 
