@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,9 +63,48 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "cannot prepare the tests:", err)
 		os.Exit(1)
 	}
+	sweepCgroups()
 	code := m.Run()
+	sweepCgroups()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// sweepCgroups ends what runs of these tests left that were killed, and removes their cgroups and this run's.
+func sweepCgroups() {
+	roots, _ := filepath.Glob("/sys/fs/cgroup/*" + testCgroups)
+	for _, root := range append(roots, "/sys/fs/cgroup"+testCgroups) {
+		runs, _ := os.ReadDir(root)
+		for _, run := range runs {
+			pid, err := strconv.Atoi(run.Name()[strings.LastIndexByte(run.Name(), '-')+1:])
+			if !run.IsDir() || err == nil && pid != os.Getpid() && syscall.Kill(pid, 0) == nil {
+				continue
+			}
+			emptyCgroup(filepath.Join(root, run.Name()))
+		}
+		os.Remove(root)
+	}
+}
+
+func emptyCgroup(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			emptyCgroup(filepath.Join(dir, e.Name()))
+		}
+	}
+	procs, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for _, line := range strings.Fields(string(procs)) {
+		if pid, err := strconv.Atoi(line); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	for range 100 {
+		if os.Remove(dir) == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func inOwnNetwork() int {
@@ -159,7 +199,7 @@ func (h *host) open() {
 	h.ledger, err = ledger.Open(filepath.Join(h.dir, "ledger.db"))
 	must(err)
 	h.engine, err = runtime.Open(runtime.Config{Dir: filepath.Join(h.dir, "run"), HelperPath: helperPath, Ledger: h.ledger, Log: h.log(),
-		CgroupRoot: testCgroups + "/" + filepath.Base(filepath.Dir(h.dir)) + fmt.Sprint(os.Getpid()), Clock: supervision.RealClock()})
+		CgroupRoot: testCgroups + "/" + filepath.Base(filepath.Dir(h.dir)) + "-" + fmt.Sprint(os.Getpid()), Clock: supervision.RealClock()})
 	must(err)
 	h.images, err = images.Open(filepath.Join(h.dir, "images"), h.ledger, h.log())
 	must(err)
