@@ -4,7 +4,8 @@
 #   BENCH_KIT   folder of the benchmark kit (upstream/run.sh, kbench/)            (required)
 #   PEER_BIN    folder of the upstream programs; built there when they are missing  .peerbin in the temporary folder
 #   BENCH_OUT   file of the raw lines                                              bench.jsonl in the temporary folder
-#   further arguments go to the program, see `run.sh --help`: --rounds 3, --only create_seq,deploy, --skip-peer, --large, --pprof DIR
+#   further arguments go to the program, see `run.sh --help`: --rounds 3, --only create_seq,deploy, --skip-peer, --large,
+#   --pprof DIR, and after -- flags of the load program, such as -- --configmaps 4000
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 kit=$(cd "${BENCH_KIT:?set BENCH_KIT to the folder of the benchmark kit}" && pwd)
@@ -27,4 +28,11 @@ case " $* " in
   if [ ${#missing[@]} -gt 0 ]; then bash "$kit/upstream/build.sh" "$peer" "${missing[@]}" >&2; fi
   ;;
 esac
-"$work/bench" --kit "$kit" --kbench "$work/load" --peer-bin "$peer" --bin "$root/bin" --out "$out" "$@"
+"$work/bench" --kit "$kit" --kbench "$work/load" --peer-bin "$peer" --bin "$root/bin" --out "$out" "$@" &
+bench=$!
+# A signal to this script has to reach the program, which ends what it started and removes what it made.
+trap 'kill -TERM "$bench" 2>/dev/null || true' INT TERM
+status=0
+wait "$bench" || status=$?
+while kill -0 "$bench" 2>/dev/null; do wait "$bench" || status=$?; done
+exit "$status"
