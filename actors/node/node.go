@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	_ "net/http/pprof" // served only on --pprof-addr
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ const (
 	helperBinary = "nodeactor-runtime"
 	// stopTimeout bounds the whole stop; what is left then is reported and abandoned.
 	stopTimeout = 25 * time.Second
+	// trimAfter is when the memory that booting needed goes back to the system.
+	trimAfter = 3 * time.Second
 	// countTimeout bounds counting what keeps running.
 	countTimeout = 2 * time.Second
 
@@ -151,6 +154,7 @@ func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time)
 			}
 			p.log.Info("node started", "name", p.cfg.NodeName, "took", p.clock.Now().Sub(begin).Round(time.Millisecond), "kubeconfig", p.cfg.Kubeconfig())
 			booted = nil
+			p.clock.AfterFunc(trimAfter, debug.FreeOSMemory)
 		case <-ctx.Done():
 			return nil
 		case e := <-p.sys.Done():
