@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs test binaries in a small virtual machine whose cgroups are version 2 and nothing else.
 #
-#   test/vm/run.sh BIN...
+#   test/vm/run.sh BIN[:TESTS]...
 #
 # Each BIN was made by `go test -c`; a name like kubelet-runtime.test is run in the folder kubelet/runtime of this tree, so
-# that its testdata is there. The exit code is that of the first binary that failed, 124 when the machine was ended at its
-# time limit.
+# that its testdata is there. TESTS is a pattern for -test.run. The exit code is that of the first binary that failed, 124
+# when the machine was ended at its time limit; then what it said last is printed in full.
 #
 # The machine sees this host's root file system, read-only, with a layer in memory on top: what runs here runs there, and
 # nothing it writes comes back. Environment:
@@ -14,6 +14,7 @@
 #   VM_ARGS      arguments of every binary (default -test.short and a time limit)
 #   VM_CACHE     where the guest's kernel is kept (default /var/cache/nodeactor-vm)
 #   VM_ACCEL     "kvm" to use the hardware; the default emulates, which works everywhere
+#   VM_VERBOSE   "1" prints all the machine says, not only results
 #   VM_KEEP      "1" keeps the working folder and prints its path
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -48,17 +49,19 @@ make_initrd "$kernel" "$here/init.sh" "$work/initrd"
 
 # What the second stage runs: one line per binary, its folder and path.
 mkdir "$work/job"
-for bin in "$@"; do
-  bin=$(readlink -f "$bin")
+for arg in "$@"; do
+  bin=$(readlink -f "${arg%%:*}")
+  tests=.
+  [ "${arg#*:}" = "$arg" ] || tests=${arg#*:}
   folder=$tree/$(basename "$bin" .test | tr - /)
   [ -d "$folder" ] || folder=$tree
-  echo "$folder $bin"
+  echo "$folder $bin $tests"
 done >"$work/job/list"
 helper=${NODEACTOR_HELPER:-$tree/bin/nodeactor-runtime}
 [ -x "$helper" ] || { helper=$work/helper/nodeactor-runtime; (cd "$tree" && go build -p 2 -o "$helper" ./cmd/nodeactor-runtime 2>/dev/null); }
 {
   echo "export NODEACTOR_HELPER=$helper NODEACTOR_VM=1 HOME=/root PATH=$PATH"
-  echo "VM_ARGS='${VM_ARGS:--test.short -test.timeout=$((timeout - 10))s}'"
+  echo "VM_ARGS='${VM_ARGS:--test.v -test.short -test.timeout=$((timeout - 10))s}'"
 } >"$work/job/env"
 cp "$here/stage2.sh" "$work/job/"
 
@@ -83,9 +86,11 @@ qemu-system-x86_64 -machine q35,memory-backend=mem "${accel[@]}" -cpu max -smp 2
   -append "console=ttyS0 quiet loglevel=3 mitigations=off nokaslr $clock panic=-1 job=$work/job" </dev/null >"$work/console" 2>"$work/qemu.log" &
 qemu=$!
 pids+=("$qemu")
-# The firmware's lines and control sequences are of no interest.
-tail -n +1 -f --pid="$qemu" "$work/console" 2>/dev/null | sed -u -e 's/\r//g' -e 's/\x1b[^A-Za-z]*[A-Za-z]//g' -e '/^SeaBIOS\|^Booting from/d' -e 's/^Booting from ROM..//' &
+show='^vm:\|^--- \|^FAIL\|^panic:'
+[ "${VM_VERBOSE:-}" != 1 ] || show=
+tail -n +1 -f --pid="$qemu" "$work/console" 2>/dev/null | tr -d '\r' | grep --line-buffered -a "$show" &
 pids+=($!)
+last_words() { echo "vm: it said last:" >&2; tr -d '\r' <"$work/console" | tail -n 200 >&2; }
 
 began=$SECONDS
 while kill -0 "$qemu" 2>/dev/null; do
@@ -93,6 +98,7 @@ while kill -0 "$qemu" 2>/dev/null; do
     kill -9 "$qemu"
     wait "$qemu" 2>/dev/null || true
     sleep 1
+    last_words
     echo "vm: ended at the time limit of $timeout s"
     exit 124
   fi
@@ -102,5 +108,6 @@ wait "$qemu" || { echo "vm: the emulator failed:" >&2; cat "$work/qemu.log" >&2;
 sleep 1.2 # the last of the console
 rc=$(tr -cd '0-9' <"$work/rc")
 [ -n "$rc" ] || { echo "vm: the machine ended without a result" >&2; cat "$work/qemu.log" >&2; exit 1; }
+[ "$rc" = 0 ] || last_words
 echo "vm: exit code $rc after $((SECONDS - began)) s"
 exit "$rc"

@@ -15,18 +15,22 @@ for c in $(cat /sys/fs/cgroup/cgroup.controllers); do echo "+$c" >/sys/fs/cgroup
 . "$job/env"
 list=$(cat "$job/list")
 mkdir -p /run/nodeactor-vm
-echo "$list" | while read -r _ bin; do cp "$bin" /run/nodeactor-vm/; done
+echo "$list" | while read -r _ bin _; do cp "$bin" /run/nodeactor-vm/; done
 cp "$NODEACTOR_HELPER" /run/nodeactor-vm/nodeactor-runtime
 export NODEACTOR_HELPER=/run/nodeactor-vm/nodeactor-runtime
 mount -t tmpfs -o mode=1777 tmp /tmp
 mount -t tmpfs -o mode=755 lib /var/lib
 ip link set lo up
 echo "vm: kernel $(uname -r), controllers $(cat /sys/fs/cgroup/cgroup.controllers)"
-while read -r folder bin; do
+while read -r folder bin tests; do
   [ -n "$bin" ] || continue
-  echo "vm: $(basename "$bin")"
+  name=$(basename "$bin")
+  began=$(cut -d. -f1 /proc/uptime)
   cd "$folder" || cd /
-  "/run/nodeactor-vm/$(basename "$bin")" $VM_ARGS </dev/null 2>&1 || { code=$?; [ "$rc" != 0 ] || rc=$code; }
+  code=0
+  "/run/nodeactor-vm/$name" $VM_ARGS -test.run="$tests" </dev/null 2>&1 || code=$?
+  [ "$rc" != 0 ] || rc=$code
+  echo "vm: $name ended with $code after $(($(cut -d. -f1 /proc/uptime) - began)) s"
 done <<LIST
 $list
 LIST
