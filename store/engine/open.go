@@ -164,11 +164,29 @@ func (m *Member) start(ctx context.Context, cfg Config) error {
 func (m *Member) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
+	if err := m.waitSettled(ctx); err != nil {
+		return fmt.Errorf("no leader: %w", err)
+	}
 	if _, err := m.Barrier(ctx); err != nil {
 		return fmt.Errorf("no leader: %w", err)
 	}
 	m.solo.Store(len(m.server.Cluster().Members()) <= 1)
 	return nil
+}
+
+// waitSettled returns once the member has applied everything it acknowledged before it was started.
+//
+// The barrier alone does not say so: alone, raft answers reads from what it remembers as committed, and the last entries before a crash
+// are in the log without that remark. The member's own announcement, an entry of its own at each start, comes behind them all.
+func (m *Member) waitSettled(ctx context.Context) error {
+	select {
+	case <-m.server.ReadyNotify():
+		return nil
+	case <-m.failed.ch:
+		return m.failed.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // checkFile refuses a damaged database before the library maps it: a page fault in one of its goroutines could not be caught.
