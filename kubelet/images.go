@@ -33,7 +33,6 @@ type imagesChild struct {
 type pullState struct {
 	req     pod.PullRequest
 	waiters []pod.PullRequest
-	running bool
 }
 
 // pullEnd is the end of one pull.

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -142,6 +141,3 @@ func pidsFreePercent() int {
 	used, _ := strconv.Atoi(total)
 	return (most - used) * percent / most
 }
-
-// uidOf is the UID Events about the node name it by, as kubelets have always done.
-func uidOf(node string) types.UID { return types.UID(node) }

@@ -111,9 +111,3 @@ func (s *shared) toPods(uid string, msg any) {
 
 // sibling is the path of another child of the kubelet.
 func sibling(ctx supervision.Context, id string) string { return path.Join(path.Dir(ctx.Path()), id) }
-
-// event writes an Event about the node itself.
-func (s *shared) event(ctx context.Context, eventType, reason, message string, at clockReading) error {
-	ref := v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: s.Config.NodeName, UID: uidOf(s.Config.NodeName)}
-	return s.env.Send(ctx, s.env.Event(ref, v1.NamespaceDefault, eventType, reason, message, at))
-}

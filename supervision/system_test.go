@@ -159,7 +159,6 @@ func TestGuardCatchesEveryWayOut(t *testing.T) {
 		kind supervision.FaultKind
 	}{
 		"panic":      {boom, supervision.Panic},
-		"nil map":    {func(supervision.Context) error { var m map[string]int; m["x"] = 1; return nil }, supervision.Panic},
 		"goexit":     {func(supervision.Context) error { runtime.Goexit(); return nil }, supervision.Panic},
 		"error":      {func(supervision.Context) error { return errors.New("no") }, supervision.ErrorReturn},
 		"bind":       {func(supervision.Context) error { return &supervision.BindError{Addr: ":1", Err: errors.New("taken")} }, supervision.BindFailure},

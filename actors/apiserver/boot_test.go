@@ -52,7 +52,6 @@ func benchmarkBoot(b *testing.B, bootstraps int) {
 			if i == bootstraps-1 {
 				b.StartTimer()
 				start = cpu()
-				start = cpu()
 			}
 			if err := s.Bootstrap(context.Background()); err != nil {
 				b.Fatal(err)

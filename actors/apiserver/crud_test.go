@@ -326,7 +326,7 @@ func TestPodSubresources(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "d", ImagePullPolicy: "Always", TerminationMessagePolicy: "File"}}}
-	if p, err = pods.UpdateEphemeralContainers(f.ctx, "a", p, metav1.UpdateOptions{}); err != nil {
+	if _, err = pods.UpdateEphemeralContainers(f.ctx, "a", p, metav1.UpdateOptions{}); err != nil {
 		t.Errorf("ephemeral container: %v", err)
 	}
 	if err = pods.EvictV1(f.ctx, evictionOf("a")); err != nil {

@@ -36,7 +36,6 @@ type Actor struct {
 
 	refreshing, refreshSet bool
 	leaveCancels           []context.CancelFunc // jobs that are pointless once the pod stops
-	leaving                bool
 	wakeAt                 time.Time
 	cancelWake             func()
 	told                   bool

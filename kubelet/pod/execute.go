@@ -101,7 +101,8 @@ func (a *Actor) makeSandbox(ctx context.Context, p *v1.Pod, qos v1.PodQOSClass) 
 	}
 	s, err := a.env.Runtime.CreateSandbox(ctx, spec)
 	if err != nil {
-		return s, nil, fmt.Errorf("Failed to create pod sandbox: %w", err) //nolint:staticcheck // the text of an Event
+		//lint:ignore ST1005 people read this text in an Event
+		return s, nil, fmt.Errorf("Failed to create pod sandbox: %w", err)
 	}
 	ips, err := a.attach(ctx, p, s)
 	if err != nil {

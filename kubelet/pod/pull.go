@@ -19,7 +19,8 @@ import (
 func (a *Actor) ensureImage(ctx supervision.Context, name string, now time.Time) {
 	c := podspec.Container(a.pod, name)
 	if _, err := images.Normalize(c.Image); err != nil {
-		a.m.ImageEnsured(name, "", "", images.Reason(err), fmt.Errorf("Failed to apply default image tag %q: %w", c.Image, err), now) //nolint:staticcheck // shown to users
+		//lint:ignore ST1005 people read this text in the status
+		a.m.ImageEnsured(name, "", "", images.Reason(err), fmt.Errorf("Failed to apply default image tag %q: %w", c.Image, err), now)
 		return
 	}
 	img, present := a.env.Images.Lookup(c.Image)
@@ -27,7 +28,8 @@ func (a *Actor) ensureImage(ctx supervision.Context, name string, now time.Time)
 	case policy == v1.PullNever && !present:
 		a.enqueue(core.Action{Type: v1.EventTypeWarning, Reason: "ErrImageNeverPull", Container: name,
 			Message: fmt.Sprintf("Container image %q is not present with pull policy of Never", c.Image)}, now)
-		a.m.ImageEnsured(name, "", "", "ErrImageNeverPull", fmt.Errorf("Container image %q is not present with pull policy of Never", c.Image), now) //nolint:staticcheck // shown to users
+		//lint:ignore ST1005 people read this text in the status
+		a.m.ImageEnsured(name, "", "", "ErrImageNeverPull", fmt.Errorf("Container image %q is not present with pull policy of Never", c.Image), now)
 	case policy != v1.PullAlways && present:
 		a.enqueue(core.Action{Type: v1.EventTypeNormal, Reason: "Pulled", Container: name,
 			Message: fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.Image)}, now)

@@ -22,7 +22,6 @@ type world struct {
 	ready   bool
 	stopped bool
 	ending  bool
-	trace   []string
 }
 
 func newWorld(t *testing.T, strategy Strategy, seed uint64) *world {

@@ -19,12 +19,11 @@ const (
 
 // probe is the state of one probe of the current run.
 type probe struct {
-	underway   bool
-	next       time.Time
-	last       Outcome
-	inARow     int
-	held       bool // the run is being restarted because of this probe
-	everPassed bool
+	underway bool
+	next     time.Time
+	last     Outcome
+	inARow   int
+	held     bool // the run is being restarted because of this probe
 }
 
 func (c *container) resetProbes() { c.probes = [numProbes]probe{} }
