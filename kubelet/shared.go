@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"context"
 	"os"
 	"path"
 	"sync"

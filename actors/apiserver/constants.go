@@ -7,6 +7,8 @@ const (
 	storagePrefix = "/registry"
 	// eventLife is how long an Event is kept.
 	eventLife = time.Hour
+	// encodingsBytes bounds the encodings of single objects that are kept for the next list.
+	encodingsBytes = 24 << 20
 	// requestTimeout bounds every request that is not a watch or a stream.
 	requestTimeout = 60 * time.Second
 	// minWatchTimeout is the shortest time a watch without a time-out of its own lives; the longest is twice that.

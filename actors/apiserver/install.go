@@ -13,6 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/nodeactor/nodeactor/store/splice"
 )
 
 // installer adds groups to the generic server. The generic server would do it, but builds the schemas of all groups first; here they are built
@@ -21,6 +23,7 @@ type installer struct {
 	server    *genericapiserver.GenericAPIServer
 	config    *genericapiserver.Config
 	converter managedfields.TypeConverter
+	encodings *splice.Cache // of single objects, from which lists are put together
 }
 
 // installCore adds the group with the empty name, which lives under a path of its own.
@@ -83,7 +86,7 @@ func (i *installer) version(prefix string, info *genericapiserver.APIGroupInfo, 
 		OptionsExternalVersion:      info.OptionsExternalVersion,
 		MetaGroupVersion:            info.MetaGroupVersion,
 		ParameterCodec:              info.ParameterCodec,
-		Serializer:                  info.NegotiatedSerializer,
+		Serializer:                  splice.Wrap(info.NegotiatedSerializer, i.encodings),
 		Creater:                     info.Scheme,
 		Convertor:                   info.Scheme,
 		ConvertabilityChecker:       info.Scheme,

@@ -23,6 +23,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/store/splice"
 )
 
 // Config is what a server is made from. Every field without a default must be set.
@@ -171,7 +172,7 @@ func (s *Server) installGroups(config *genericapiserver.Config) error {
 	}
 	converter := newLateConverter(append([]*genericapiserver.APIGroupInfo{core}, named...))
 	s.spawn("schemas", func() { _, _ = converter.build() }) // an error is the first writer's
-	i := &installer{server: s.api, config: config, converter: converter}
+	i := &installer{server: s.api, config: config, converter: converter, encodings: splice.NewCache(encodingsBytes)}
 	if err := i.installCore(core); err != nil {
 		return err
 	}
