@@ -1,0 +1,88 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestConfigIsCheckedBeforeUse(t *testing.T) {
+	good := Config{NodeName: "n"}.WithDefaults()
+	if err := good.Validate(); err != nil {
+		t.Fatalf("the defaults are refused: %v", err)
+	}
+	for want, change := range map[string]func(*Config){
+		"--node-name":           func(c *Config) { c.NodeName = "Not_A_Name" },
+		`apiAddr "x"`:           func(c *Config) { c.APIAddr = "x" },
+		`kubeletAddr "h:1"`:     func(c *Config) { c.KubeletAddr = "h:1" },
+		`etcdAddr "0.0.0.0"`:    func(c *Config) { c.EtcdAddr = "0.0.0.0" },
+		"loopback":              func(c *Config) { c.PprofAddr = "0.0.0.0:1" },
+		`podCIDR "10.1.0.1/24"`: func(c *Config) { c.PodCIDR = "10.1.0.1/24" },
+		"too small":             func(c *Config) { c.ServiceCIDR = "10.1.0.0/30" },
+		"overlap":               func(c *Config) { c.PodCIDR = "10.96.0.0/24" },
+		"cgroupRoot":            func(c *Config) { c.CgroupRoot = "relative" },
+		"maxPods":               func(c *Config) { c.MaxPods = -1 },
+		"advertiseAddress":      func(c *Config) { c.AdvertiseAddress = "0.0.0.0" },
+		"logLevel":              func(c *Config) { c.LogLevel = "loud" },
+	} {
+		c := good
+		change(&c)
+		if err := c.Validate(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+	for _, addr := range []string{":6443", "[::1]:6443", "0.0.0.0:1"} {
+		c := good
+		c.APIAddr = addr
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s is refused: %v", addr, err)
+		}
+	}
+}
+
+func TestDataDirectoryHasOneOwner(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if Owner(dir) != 0 {
+		t.Error("an absent directory has an owner")
+	}
+	l, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Owner(dir); got != os.Getpid() {
+		t.Errorf("owner %d, want %d", got, os.Getpid())
+	}
+	if _, err := Lock(dir); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("a second lock gives %v", err)
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Lock(dir); err != nil {
+		t.Errorf("a released directory is refused: %v", err)
+	} else {
+		again.Release()
+	}
+}
+
+func TestRecallPrefersWhatIsGiven(t *testing.T) {
+	dir := t.TempDir()
+	ran := Config{DataDir: dir, CgroupRoot: "/ran", PodCIDR: "10.9.0.0/24", NodeName: "n"}.WithDefaults()
+	if err := remember(ran); err != nil {
+		t.Fatal(err)
+	}
+	if got := recall(Config{DataDir: dir}.WithDefaults()); got.CgroupRoot != "/ran" || got.PodCIDR != "10.9.0.0/24" {
+		t.Errorf("recalled %+v", got)
+	}
+	if got := recall(Config{DataDir: dir, CgroupRoot: "/given"}.WithDefaults()); got.CgroupRoot != "/given" {
+		t.Errorf("the given cgroup root is ignored: %s", got.CgroupRoot)
+	}
+	if err := os.WriteFile(filepath.Join(dir, rememberFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := recall(Config{DataDir: dir}.WithDefaults()); got.CgroupRoot != DefaultCgroupRoot {
+		t.Errorf("a damaged file is believed: %+v", got)
+	}
+}
