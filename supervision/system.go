@@ -340,6 +340,10 @@ func (s *System) record(f Fault, sl *slot) {
 	if first && len(f.Stack) > 0 {
 		attrs = append(attrs, "stack", string(f.Stack))
 	}
+	if f.Kind == BindFailure && !first {
+		s.log.Debug("fault again", attrs...)
+		return
+	}
 	s.log.Error("fault", attrs...)
 }
 

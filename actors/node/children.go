@@ -118,7 +118,7 @@ func (p *parts) serverChild(health http.Handler, extra map[string]http.Handler) 
 				return nil, ErrNotUp
 			}
 			return apiserver.New(ctx, apiserver.Config{
-				Store: s, Identity: p.identity, Log: p.log, ServiceCIDR: p.cfg.ServiceCIDR, Health: health, ExtraHandlers: extra,
+				Store: s, Identity: p.identity, Log: p.log, ServiceCIDR: p.cfg.ServiceCIDR, Health: health, ExtraHandlers: extra, WithoutEffect: withoutEffect(),
 				AdvertiseAddr: netip.AddrPortFrom(p.address, netip.MustParseAddrPort(expandHost(p.cfg.APIAddr)).Port()).String(),
 			})
 		},
@@ -264,9 +264,6 @@ func addressOf(addr string) net.IP {
 
 // etcdChild serves the read-only etcd API to administrators.
 func (p *parts) etcdChild() supervision.Handler {
-	if p.cfg.EtcdAddr == "off" {
-		return supervision.HandlerFunc(func(supervision.Context, any) error { return nil })
-	}
 	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.EtcdAddr), Serve: func(ctx context.Context, l net.Listener) error {
 		s, _ := p.store.get()
 		if s == nil {

@@ -44,7 +44,8 @@ type Config struct {
 	APIAddr     string `json:"apiAddr,omitempty"`
 	KubeletAddr string `json:"kubeletAddr,omitempty"`
 	EtcdAddr    string `json:"etcdAddr,omitempty"`
-	// CgroupRoot is the parent of all pod cgroups, an absolute cgroup path.
+	// CgroupRoot is the parent of all pod cgroups, an absolute cgroup path; /nodeactor by
+	// default, with a hash of the data directory when that is not the default one.
 	CgroupRoot string `json:"cgroupRoot,omitempty"`
 	// PodCIDR and ServiceCIDR are IPv4 prefixes for pods of this node and for Services. An
 	// unset PodCIDR is chosen at the first start, 10.244.0.0/24 where that is free, and kept.
@@ -76,7 +77,6 @@ func (c Config) WithDefaults() Config {
 	set(&c.APIAddr, DefaultAPIAddr)
 	set(&c.KubeletAddr, DefaultKubeletAddr)
 	set(&c.EtcdAddr, DefaultEtcdAddr)
-	set(&c.CgroupRoot, DefaultCgroupRoot)
 	set(&c.ServiceCIDR, DefaultServiceCIDR)
 	set(&c.LogLevel, "info")
 	set(&c.Version, "unknown")
@@ -87,6 +87,7 @@ func (c Config) WithDefaults() Config {
 	if abs, err := filepath.Abs(c.DataDir); err == nil {
 		c.DataDir = abs
 	}
+	set(&c.CgroupRoot, defaultCgroupRoot(c.DataDir))
 	return c
 }
 

@@ -82,7 +82,7 @@ func TestRecallPrefersWhatIsGiven(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, rememberFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := recall(Config{DataDir: dir}.WithDefaults()); got.CgroupRoot != DefaultCgroupRoot {
+	if got := recall(Config{DataDir: dir}.WithDefaults()); got.CgroupRoot != defaultCgroupRoot(dir) {
 		t.Errorf("a damaged file is believed: %+v", got)
 	}
 }

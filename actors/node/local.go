@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/nodeactor/nodeactor/kubelet"
+	"github.com/nodeactor/nodeactor/kubelet/images"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/serve"
 )
@@ -28,7 +30,7 @@ type ImageLine struct {
 }
 
 // socketChild serves the local socket; the data directory's mode keeps others out.
-func (p *parts) socketChild(images kubelet.ImageService) supervision.Handler {
+func (p *parts) socketChild(service kubelet.ImageService, health http.Handler) supervision.Handler {
 	path := p.cfg.Socket()
 	return serve.New(serve.Config{Network: "unix", Addr: path, Prepare: func() error { return removeSocket(path) },
 		Serve: func(ctx context.Context, l net.Listener) error {
@@ -36,7 +38,7 @@ func (p *parts) socketChild(images kubelet.ImageService) supervision.Handler {
 				l.Close()
 				return err
 			}
-			return p.serveHTTP(ctx, l, nil, imageHandler(images))
+			return p.serveHTTP(ctx, l, nil, localHandler(service, health))
 		}})
 }
 
@@ -49,27 +51,40 @@ func removeSocket(path string) error {
 	return nil
 }
 
-func imageHandler(images kubelet.ImageService) http.Handler {
+func localHandler(service kubelet.ImageService, health http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /livez", health)
+	mux.Handle("GET /readyz", health)
 	mux.HandleFunc("GET "+imagesPath, func(w http.ResponseWriter, _ *http.Request) {
 		lines := []ImageLine{}
-		for _, i := range images.List() {
+		for _, i := range service.List() {
 			lines = append(lines, ImageLine{i.Ref, i.Digest, i.Size})
 		}
 		reply(w, lines, nil)
 	})
 	mux.HandleFunc("POST "+imagesPath+"/import", func(w http.ResponseWriter, r *http.Request) {
-		refs, err := images.Import(r.Context(), r.Body)
+		refs, err := service.Import(r.Context(), r.Body)
 		reply(w, refs, err)
 	})
 	mux.HandleFunc("POST "+imagesPath+"/pull", func(w http.ResponseWriter, r *http.Request) {
-		_, err := images.Pull(r.Context(), r.URL.Query().Get("ref"))
+		_, err := service.Pull(r.Context(), r.URL.Query().Get("ref"))
 		reply(w, struct{}{}, err)
 	})
 	mux.HandleFunc("DELETE "+imagesPath, func(w http.ResponseWriter, r *http.Request) {
-		reply(w, struct{}{}, images.Remove(r.Context(), r.URL.Query().Get("ref")))
+		ref := r.URL.Query().Get("ref")
+		if !present(service, ref) {
+			http.Error(w, "there is no such image; nodeactor image list shows those that are there", http.StatusNotFound)
+			return
+		}
+		reply(w, struct{}{}, service.Remove(r.Context(), ref))
 	})
 	return mux
+}
+
+// present tells whether ref names one of the images.
+func present(store kubelet.ImageService, ref string) bool {
+	full, err := images.Normalize(ref)
+	return err == nil && slices.ContainsFunc(store.List(), func(i images.Image) bool { return i.Ref == full })
 }
 
 func reply(w http.ResponseWriter, v any, err error) {
@@ -117,14 +132,21 @@ func (c *LocalClient) RemoveImage(ctx context.Context, ref string) error {
 	return c.do(ctx, http.MethodDelete, imagesPath+"?ref="+url.QueryEscape(ref), nil, nil)
 }
 
+// Health asks for /livez or /readyz with every check; ok tells whether all passed.
+func (c *LocalClient) Health(ctx context.Context, path string) (ok bool, body string, err error) {
+	resp, err := c.send(ctx, http.MethodGet, path+"?verbose", nil)
+	if err != nil {
+		return false, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode == http.StatusOK, string(b), err
+}
+
 func (c *LocalClient) do(ctx context.Context, method, path string, body io.Reader, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, body)
+	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return fmt.Errorf("no node answers on %s (is it running, and are you root?): %w", c.socket, cause(errors.Unwrap(err)))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -135,4 +157,16 @@ func (c *LocalClient) do(ctx context.Context, method, path string, body io.Reade
 		return nil
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+func (c *LocalClient) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no node answers on %s (is it running, and are you root?): %w", c.socket, cause(errors.Unwrap(err)))
+	}
+	return resp, nil
 }

@@ -90,6 +90,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	clock := supervision.RealClock()
 	begin := clock.Now()
 	countPanics()
+	if err := claimCgroupRoot(cfg); err != nil {
+		return Report{}, err
+	}
 	if err := remember(cfg); err != nil {
 		return Report{}, err
 	}

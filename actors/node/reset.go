@@ -54,7 +54,7 @@ func recall(c Config) Config {
 		return c
 	}
 	old.DataDir = c.DataDir
-	if c.CgroupRoot != DefaultCgroupRoot {
+	if c.CgroupRoot != defaultCgroupRoot(c.DataDir) {
 		old.CgroupRoot = c.CgroupRoot
 	}
 	return old.WithDefaults()
@@ -88,6 +88,9 @@ func Reset(ctx context.Context, c Config, say func(format string, args ...any)) 
 		return err
 	}
 	defer lock.Release()
+	if err := claimCgroupRoot(c); err != nil {
+		return err
+	}
 	if err := removeWorkloads(ctx, c, say); err != nil {
 		return err
 	}
@@ -97,6 +100,7 @@ func Reset(ctx context.Context, c Config, say func(format string, args ...any)) 
 	if err := os.RemoveAll(c.DataDir); err != nil {
 		return fmt.Errorf("cannot remove data directory %s: %w", c.DataDir, cause(err))
 	}
+	releaseCgroupRoot(c)
 	say("removed data directory %s", c.DataDir)
 	return nil
 }

@@ -59,15 +59,20 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 	if p.cfg.FaultInjection {
 		extra[faultsPath] = http.HandlerFunc(p.injectFault)
 	}
+	listeners := []supervision.Spec{
+		worker("listener", p.listenerChild),
+		worker("socket", func() supervision.Handler { return p.socketChild(klet.Images(), h) }),
+	}
+	if p.cfg.EtcdAddr != "off" {
+		listeners = append(listeners, worker("etcd-listener", p.etcdChild))
+	}
 	return group("node",
 		group("store", worker("engine", p.engineChild), worker("maintenance", p.maintenanceChild)),
 		group("cluster", worker("identity", p.identityChild)),
 		group("api",
 			worker("server", func() supervision.Handler { return p.serverChild(h, extra) }),
 			worker("bootstrap", p.bootstrapChild),
-			group("listeners",
-				worker("listener", p.listenerChild), worker("etcd-listener", p.etcdChild),
-				worker("socket", func() supervision.Handler { return p.socketChild(klet.Images()) }))),
+			group("listeners", listeners...)),
 		cache.Spec(p.cache),
 		group("controllers", ctl...),
 		sched,
@@ -129,10 +134,9 @@ func (p *parts) kubelet() (*kubelet.Kubelet, error) {
 	serving = serving.Clone()
 	serving.ClientCAs = p.identity.CAPool()
 	serving.ClientAuth = verifyIfGiven
-	hostname, _ := os.Hostname()
 	return kubelet.New(kubelet.Deps{
 		Config: kubelet.Config{
-			NodeName: p.cfg.NodeName, DataDir: p.cfg.DataDir, NodeIPs: []netip.Addr{p.address}, Hostname: hostname,
+			NodeName: p.cfg.NodeName, DataDir: p.cfg.DataDir, NodeIPs: []netip.Addr{p.address}, Hostname: p.cfg.NodeName,
 			ListenAddr: expandHost(p.cfg.KubeletAddr), PodCIDR: p.cfg.PodCIDR, MaxPods: p.cfg.MaxPods,
 			Version: kubeVersion(), RuntimeVersion: p.cfg.Version,
 		},

@@ -28,7 +28,7 @@ func (f *flagSet) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.given.APIAddr, "api-addr", "", "`host:port` of the Kubernetes API (default "+node.DefaultAPIAddr+")")
 	fs.StringVar(&f.given.KubeletAddr, "kubelet-addr", "", "`host:port` of the kubelet (default "+node.DefaultKubeletAddr+")")
 	fs.StringVar(&f.given.EtcdAddr, "etcd-addr", "", "`host:port` of the read-only etcd API, or off (default "+node.DefaultEtcdAddr+")")
-	fs.StringVar(&f.given.CgroupRoot, "cgroup-root", "", "`path` of the cgroup above all pods (default "+node.DefaultCgroupRoot+")")
+	fs.StringVar(&f.given.CgroupRoot, "cgroup-root", "", "`path` of the cgroup above all pods (default "+node.DefaultCgroupRoot+", with a hash for another data directory)")
 	fs.StringVar(&f.given.PodCIDR, "pod-cidr", "", "IPv4 `network` of this node's pods (default: a free one, 10.244.0.0/24 first)")
 	fs.StringVar(&f.given.ServiceCIDR, "service-cidr", "", "IPv4 `network` of Services (default "+node.DefaultServiceCIDR+")")
 	fs.StringVar(&f.given.AdvertiseAddress, "advertise-address", "", "`address` others reach this host at (default: of the default route)")

@@ -51,7 +51,11 @@ func runKubectl(dir string, args []string) error {
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.Env = os.Environ()
 	if dir != "" || os.Getenv("KUBECONFIG") == "" && !hasKubeconfigFlag(args) {
-		c.Env = append(c.Env, "KUBECONFIG="+node.Config{DataDir: dir}.WithDefaults().Kubeconfig())
+		cfg := node.Config{DataDir: dir}.WithDefaults()
+		if _, err := os.Stat(cfg.Kubeconfig()); err != nil {
+			return fmt.Errorf("cannot read kubeconfig %s: no node was started on that directory, or you are not root; start one with: nodeactor run --data-dir %s", cfg.Kubeconfig(), cfg.DataDir)
+		}
+		c.Env = append(c.Env, "KUBECONFIG="+cfg.Kubeconfig())
 	}
 	err = c.Run()
 	var exit *exec.ExitError

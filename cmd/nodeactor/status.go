@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/nodeactor/nodeactor/actors/node"
@@ -25,7 +23,8 @@ func statusCommand() *cobra.Command {
 		Short:   "Show whether this host's node runs, and the health of each part",
 		GroupID: "node",
 		Args:    cobra.NoArgs,
-		Long:    "Exits with 0 when every part is alive and ready, with 1 otherwise.",
+		Long: `Asks the node through its local socket, so it answers when the API's port is taken, too.
+Exits with 0 when every part is alive and ready, with 1 otherwise.`,
 	}
 	dir := dataDirFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -40,16 +39,16 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		return fmt.Errorf("no node runs on %s; start one with: nodeactor run --data-dir %s", c.DataDir, c.DataDir)
 	}
 	fmt.Fprintf(out, "node process   pid %d, data directory %s\n", pid, c.DataDir)
-	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	if err != nil {
-		return fmt.Errorf("cannot read kubeconfig: %w; the node may still be starting", err)
+	if cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err == nil {
+		fmt.Fprintf(out, "api            %s\nkubeconfig     %s\n", cfg.Host, c.Kubeconfig())
 	}
-	fmt.Fprintf(out, "api            %s\nkubeconfig     %s\n", cfg.Host, c.Kubeconfig())
-	sick := false
+	client, sick := node.NewLocalClient(c.Socket()), false
 	for _, path := range []string{"/readyz", "/livez"} {
-		ok, body, err := ask(ctx, cfg, path+"?verbose")
+		limited, cancel := context.WithTimeout(ctx, statusTimeout)
+		ok, body, err := client.Health(limited, path)
+		cancel()
 		if err != nil {
-			return fmt.Errorf("cannot reach the API at %s: %w", cfg.Host, err)
+			return fmt.Errorf("cannot ask the node: %w", err)
 		}
 		sick = sick || !ok
 		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(body))
@@ -59,25 +58,4 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		return exitCode(1)
 	}
 	return nil
-}
-
-// ask gets one path as the administrator; ok tells whether the answer was 200.
-func ask(ctx context.Context, cfg *rest.Config, path string) (ok bool, body string, err error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = statusTimeout
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return false, "", err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host+path, nil)
-	if err != nil {
-		return false, "", err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return false, "", err
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return resp.StatusCode == http.StatusOK, string(b), err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
@@ -195,8 +196,11 @@ func checkFile(path string) error {
 		return nil
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return fmt.Errorf("database %s: %w", path, ErrLocked)
+	}
 	if err != nil {
-		return fmt.Errorf("database %s is damaged: %w", path, err)
+		return fmt.Errorf("database %s is damaged: %w; restore it from a copy, or remove the data directory to begin anew", path, err)
 	}
 	defer func() { _ = db.Close() }()
 	return db.View(func(tx *bbolt.Tx) error {
