@@ -41,6 +41,8 @@ func TestBadInputIsRefused(t *testing.T) {
 
 	h.start()
 	h.refused(t, []string{h.dir, "in use", "pid"}, h.args()...)
+	h.refused(t, []string{"cgroup root " + h.cgroup, "in use", h.dir, "--cgroup-root"}, "run", "--data-dir", t.TempDir(), "--cgroup-root", h.cgroup, "--api-addr", freePort(t))
+	h.refused(t, []string{"no/node/here", "nodeactor run"}, "kubectl", "--data-dir", "/no/node/here", "get", "pods")
 	h.importDemo()
 	t.Run("invalid manifest", func(t *testing.T) {
 		_, err := h.run(podLimit, []byte(strings.Replace(demoDeployment("web", 1, ""), "replicas: 1", "replicas: -1", 1)), "kubectl", "apply", "-f", "-")
@@ -113,6 +115,9 @@ func TestTakenPort(t *testing.T) {
 	time.Sleep(4 * time.Second)
 	if n := strings.Count(h.tail(1000), "e2e.test"); n != 1 {
 		t.Errorf("the taken port was reported %d times, want once:\n%s", n, h.tail(50))
+	}
+	if out, err := h.run(podLimit, nil, "status", "--data-dir", h.dir); err == nil || !strings.Contains(out, "[-]api/listeners/listener") {
+		t.Errorf("status does not name the listener: %v %s", err, out)
 	}
 	must(t, l.Close())
 	h.eventually(5*time.Second, "the API to answer after the port was freed", func() error {
