@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/kubelet/server"
 	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/serve"
 )
 
 const (
@@ -62,7 +63,7 @@ func (l *listenerChild) bind(ctx supervision.Context) {
 		var lc net.ListenConfig
 		ln, err := lc.Listen(c, "tcp", addr)
 		if err != nil {
-			return nil, &supervision.BindError{Addr: addr, Err: err}
+			return nil, serve.BindError(addr, err)
 		}
 		return ln, nil
 	}})
