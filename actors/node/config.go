@@ -37,7 +37,8 @@ var ErrConfig = errors.New("invalid configuration")
 type Config struct {
 	// DataDir holds all state; 0700, one node per directory.
 	DataDir string `json:"dataDir,omitempty"`
-	// NodeName is the Node object's name; the host name in lower case by default.
+	// NodeName is the Node object's name; the host name in lower case by default. A data
+	// directory keeps the name of its node.
 	NodeName string `json:"nodeName,omitempty"`
 	// APIAddr, KubeletAddr and EtcdAddr are host:port to listen on. An empty EtcdAddr
 	// in a file keeps the default; "off" switches that listener off.
@@ -80,7 +81,6 @@ func (c Config) WithDefaults() Config {
 	set(&c.ServiceCIDR, DefaultServiceCIDR)
 	set(&c.LogLevel, "info")
 	set(&c.Version, "unknown")
-	set(&c.NodeName, defaultNodeName())
 	if c.MaxPods == 0 {
 		c.MaxPods = DefaultMaxPods
 	}
@@ -88,10 +88,17 @@ func (c Config) WithDefaults() Config {
 		c.DataDir = abs
 	}
 	set(&c.CgroupRoot, defaultCgroupRoot(c.DataDir))
+	if c.NodeName == "" {
+		c.NodeName = defaultNodeName(c.DataDir)
+	}
 	return c
 }
 
-func defaultNodeName() string {
+// defaultNodeName is the name the directory's node has, or that of the host.
+func defaultNodeName(dataDir string) string {
+	if old, ok := recorded(dataDir); ok {
+		return old.NodeName
+	}
 	name, err := os.Hostname()
 	if err != nil || name == "" {
 		return "nodeactor-node"

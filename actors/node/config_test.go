@@ -79,6 +79,12 @@ func TestRecallPrefersWhatIsGiven(t *testing.T) {
 	if got := recall(Config{DataDir: dir, CgroupRoot: "/given"}.WithDefaults()); got.CgroupRoot != "/given" {
 		t.Errorf("the given cgroup root is ignored: %s", got.CgroupRoot)
 	}
+	if got := (Config{DataDir: dir}).WithDefaults().NodeName; got != "n" {
+		t.Errorf("the directory's node is called %s", got)
+	}
+	if err := remember(Config{DataDir: dir, NodeName: "other"}.WithDefaults()); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "--node-name n") {
+		t.Errorf("another name is accepted: %v", err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, rememberFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,19 @@ const (
 	pollEvery = 100 * time.Millisecond
 )
 
-// remember writes the settings down before anything is made with them.
+// recorded is the configuration that the node on dir last ran with.
+func recorded(dir string) (c Config, ok bool) {
+	b, err := os.ReadFile(filepath.Join(dir, rememberFile))
+	return c, err == nil && json.Unmarshal(b, &c) == nil
+}
+
+// remember writes the settings down before anything is made with them. A directory keeps
+// its node's name: under another one, its pods would belong to nobody.
 func remember(c Config) error {
+	if old, ok := recorded(c.DataDir); ok && old.NodeName != c.NodeName {
+		return fmt.Errorf("%w: data directory %s belongs to node %s, not %s; start it with --node-name %s, or choose another directory",
+			ErrConfig, c.DataDir, old.NodeName, c.NodeName, old.NodeName)
+	}
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
@@ -45,12 +56,8 @@ func remember(c Config) error {
 
 // recall is the configuration the node last ran with; what is given beats it.
 func recall(c Config) Config {
-	b, err := os.ReadFile(filepath.Join(c.DataDir, rememberFile))
-	if err != nil {
-		return c
-	}
-	old := c
-	if json.Unmarshal(b, &old) != nil {
+	old, ok := recorded(c.DataDir)
+	if !ok {
 		return c
 	}
 	old.DataDir = c.DataDir
