@@ -61,6 +61,7 @@ helper=${NODEACTOR_HELPER:-$tree/bin/nodeactor-runtime}
 [ -x "$helper" ] || { helper=$work/helper/nodeactor-runtime; (cd "$tree" && go build -p 2 -o "$helper" ./cmd/nodeactor-runtime 2>/dev/null); }
 {
   echo "export NODEACTOR_HELPER=$helper NODEACTOR_VM=1 HOME=/root PATH=$PATH"
+  echo "VM_TREE='$tree'"
   echo "VM_ARGS='${VM_ARGS:--test.v -test.short -test.timeout=$((timeout - 10))s}'"
 } >"$work/job/env"
 cp "$here/stage2.sh" "$work/job/"

@@ -18,6 +18,9 @@ mkdir -p /run/nodeactor-vm
 echo "$list" | while read -r _ bin _; do cp "$bin" /run/nodeactor-vm/; done
 cp "$NODEACTOR_HELPER" /run/nodeactor-vm/nodeactor-runtime
 export NODEACTOR_HELPER=/run/nodeactor-vm/nodeactor-runtime
+# The tree, too, may lie in /tmp.
+mkdir -p /run/nodeactor-vm/tree
+mount -o bind "$VM_TREE" /run/nodeactor-vm/tree
 mount -t tmpfs -o mode=1777 tmp /tmp
 mount -t tmpfs -o mode=755 lib /var/lib
 ip link set lo up
@@ -26,7 +29,7 @@ while read -r folder bin tests; do
   [ -n "$bin" ] || continue
   name=$(basename "$bin")
   began=$(cut -d. -f1 /proc/uptime)
-  cd "$folder" || cd /
+  cd "/run/nodeactor-vm/tree${folder#"$VM_TREE"}" || cd /
   code=0
   "/run/nodeactor-vm/$name" $VM_ARGS -test.run="$tests" </dev/null 2>&1 || code=$?
   [ "$rc" != 0 ] || rc=$code
