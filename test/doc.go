@@ -2,6 +2,7 @@
 //
 //   - rules reads the sources: imports, clocks, goroutines, comments.
 //   - registry serves images on loopback and builds small ones.
+//   - isolate runs a test binary again in a mount namespace of its own.
 //   - hostimage compares the host before and after.
 //   - e2e drives the real binary with the real kubectl and real containers; it needs root.
 //   - vm runs test programs in a virtual machine with pure cgroup v2.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/store/ledger"
+	"github.com/nodeactor/nodeactor/test/isolate"
 	"github.com/nodeactor/nodeactor/test/registry"
 	"github.com/nodeactor/nodeactor/test/registry/image"
 )
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(crashEnv); spec != "" {
 		churn(strings.Fields(spec))
 	}
-	if code, started := isolate(); started {
+	if code, started := isolate.Rerun(); started {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/store/ledger"
+	"github.com/nodeactor/nodeactor/test/isolate"
 )
 
 // crashEnv makes this test binary the process that is to be killed: "ledger:pod path:pod path...".
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(crashEnv); spec != "" {
 		churn(strings.Split(spec, ":"))
 	}
-	if code, started := isolate(); started {
+	if code, started := isolate.Rerun(); started {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())

@@ -1,4 +1,5 @@
-package images
+// Package isolate runs a test binary again in a mount namespace of its own.
+package isolate
 
 import (
 	"errors"
@@ -9,11 +10,11 @@ import (
 )
 
 // isolatedEnv marks the process that runs the tests inside a mount namespace of its own.
-const isolatedEnv = "NODEACTOR_IMAGES_ISOLATED"
+const isolatedEnv = "NODEACTOR_TEST_ISOLATED"
 
-// isolate runs this test binary again in a mount namespace of its own: whatever the tests mount goes with the process,
+// Rerun runs this test binary again in a mount namespace of its own: whatever the tests mount goes with the process,
 // however it ends. It returns the exit code, or false when this already is that process.
-func isolate() (code int, started bool) {
+func Rerun() (code int, started bool) {
 	if os.Getenv(isolatedEnv) != "" || os.Getuid() != 0 {
 		return 0, false
 	}
