@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -80,20 +78,8 @@ func (l *listenerChild) serve(ctx supervision.Context, ln net.Listener) {
 				logger.Error("panic in a stream", "where", where, "panic", value)
 			},
 		})
-		srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit, ErrorLog: log.New(slogWriter{logger}, "", 0)}
-		stop := context.AfterFunc(c, func() {
-			grace, cancel := context.WithTimeout(context.WithoutCancel(c), shutdownGrace)
-			defer cancel()
-			if srv.Shutdown(grace) != nil {
-				srv.Close()
-			}
-		})
-		defer stop()
-		err := srv.Serve(tls.NewListener(ln, l.ServingTLS))
-		if errors.Is(err, http.ErrServerClosed) {
-			err = c.Err()
-		}
-		return nil, err
+		srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit}
+		return nil, serve.HTTP(c, srv, tls.NewListener(ln, l.ServingTLS), shutdownGrace, logger)
 	}})
 }
 
@@ -106,13 +92,4 @@ func (l *listenerChild) authorize(ctx context.Context, user string, groups []str
 		return nil
 	}
 	return fmt.Errorf("only members of %s and the API server may use this port", mastersGroup)
-}
-
-// slogWriter lets net/http write to the structured log.
-type slogWriter struct{ log *slog.Logger }
-
-// Write logs one line.
-func (w slogWriter) Write(p []byte) (int, error) {
-	w.log.Debug("http", "message", string(p))
-	return len(p), nil
 }

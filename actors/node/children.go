@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -216,7 +214,7 @@ func (p *parts) answer(w http.ResponseWriter, r *http.Request) {
 
 func (p *parts) serveHTTP(ctx context.Context, l net.Listener, config *tls.Config, h http.Handler) error {
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ErrorLog: log.New(debugWriter{p.log}, "", 0),
+		Handler: h, ReadHeaderTimeout: headerTimeout,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: streamWindow * maxStreams},
 	}
 	if config != nil {
@@ -224,33 +222,7 @@ func (p *parts) serveHTTP(ctx context.Context, l net.Listener, config *tls.Confi
 		config.NextProtos = []string{"h2", "http/1.1"}
 		srv.TLSConfig = config
 	}
-	stop := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		if srv.Shutdown(grace) != nil {
-			srv.Close()
-		}
-	})
-	defer stop()
-	var err error
-	if config != nil {
-		err = srv.ServeTLS(l, "", "")
-	} else {
-		err = srv.Serve(l)
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return ctx.Err()
-	}
-	return err
-}
-
-// debugWriter takes what net/http has to say about its clients.
-type debugWriter struct{ log *slog.Logger }
-
-// Write logs one line.
-func (w debugWriter) Write(b []byte) (int, error) {
-	w.log.Debug("http", "message", string(b))
-	return len(b), nil
+	return serve.HTTP(ctx, srv, l, drainTimeout, p.log)
 }
 
 // firstAddress is the address of the Service kubernetes.
