@@ -28,6 +28,8 @@ var errEnded = errors.New("the server ended without being told to")
 type Config struct {
 	// Network and Addr are those of net.Listen.
 	Network, Addr string
+	// Listen binds; nil is that of package net.
+	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 	// Prepare runs before each attempt to bind; nil does nothing.
 	Prepare func() error
 	// Serve answers on l until ctx ends, and closes l. Returning earlier is a fault.
@@ -45,6 +47,9 @@ func New(cfg Config) supervision.Handler {
 	}
 	if cfg.ProbeWithin <= 0 {
 		cfg.ProbeWithin = probeWithin
+	}
+	if cfg.Listen == nil {
+		cfg.Listen = new(net.ListenConfig).Listen
 	}
 	return &listener{cfg}
 }
@@ -108,8 +113,7 @@ func (s *listener) bind(ctx context.Context, _ func()) (any, error) {
 			return nil, err
 		}
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, s.cfg.Network, s.cfg.Addr)
+	l, err := s.cfg.Listen(ctx, s.cfg.Network, s.cfg.Addr)
 	if err != nil {
 		return nil, BindError(s.cfg.Addr, err)
 	}
