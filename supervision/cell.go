@@ -103,7 +103,7 @@ func (c *cell) start() {
 	c.born = c.sys.clock.Now().UnixNano()
 	c.watched.Store(true)
 	c.sys.track(c)
-	go c.run()
+	c.sys.launch(c)
 }
 
 // post queues a message and wakes the cell; false means that it became a dead letter.
@@ -165,25 +165,30 @@ func (c *cell) wakeAndUnlock() {
 	c.running = true
 	c.mu.Unlock()
 	if wake {
-		go c.work()
+		c.sys.launch(c)
 	}
 }
 
 // run handles messages until there is nothing to do.
 func (c *cell) run() {
-	for {
-		c.mu.Lock()
-		msg, ok := c.next()
-		if !ok {
-			c.running = false
-			c.exitIfDone()
-			return
-		}
-		c.current = msg
-		c.mu.Unlock()
-		c.seq.Add(1)
-		c.handled(msg, c.receive(msg))
+	for c.step() {
 	}
+}
+
+// step handles one message; false means that there is nothing to do, and that the cell rests.
+func (c *cell) step() bool {
+	c.mu.Lock()
+	msg, ok := c.next()
+	if !ok {
+		c.running = false
+		c.exitIfDone()
+		return false
+	}
+	c.current = msg
+	c.mu.Unlock()
+	c.seq.Add(1)
+	c.handled(msg, c.receive(msg))
+	return true
 }
 
 // next takes the message whose turn it is: Started, what supervision has to say, ordinary
@@ -210,6 +215,7 @@ func (c *cell) next() (msg any, ok bool) {
 func (c *cell) handled(msg any, err error) {
 	c.seq.Add(1)
 	c.mu.Lock()
+	hung := c.reported
 	c.current, c.reported = nil, false
 	if _, ok := msg.(Stopping); ok {
 		c.stopped = true
@@ -218,6 +224,9 @@ func (c *cell) handled(msg any, err error) {
 	_, started := msg.(Started)
 	acknowledge := started && err == nil && !c.deferReady
 	c.mu.Unlock()
+	if c.sys.tap != nil {
+		c.sys.tap.Handled(c, msg, hung || err != nil && !errors.Is(err, ErrDone))
+	}
 	switch {
 	case err == nil && acknowledge:
 		c.Ready()

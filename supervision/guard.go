@@ -41,7 +41,7 @@ func (c *cell) receive(msg any) (err error) {
 			return
 		}
 		// A Goexit cannot be held up: it unwinds this goroutine.
-		go c.resume(msg)
+		c.sys.takeOver(c, msg)
 	}()
 	err = c.deliver(msg)
 	finished = true
@@ -60,6 +60,11 @@ func (c *cell) deliver(msg any) error {
 	if h == nil {
 		var err error
 		if h, err = c.construct(msg); h == nil {
+			return err
+		}
+	}
+	if c.sys.tap != nil {
+		if taken, err := c.sys.tap.Deliver(c, msg); taken || err != nil {
 			return err
 		}
 	}
@@ -94,7 +99,7 @@ func (c *cell) injected(in injection) error {
 	case Panic:
 		panic("injected panic")
 	case Hang:
-		<-c.Context().Done()
+		c.sys.await(c.Context())
 		return nil
 	case BindFailure:
 		return &BindError{Addr: "injected", Err: errors.New("injected bind failure")}

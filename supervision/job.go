@@ -29,6 +29,9 @@ type jobRecord struct {
 
 // Go implements Context.
 func (c *cell) Go(j Job) {
+	if c.sys.tap != nil {
+		j = c.sys.tap.Job(c, j)
+	}
 	now := c.sys.clock.Now()
 	r := &jobRecord{name: j.Name, started: now, within: j.BeatWithin}
 	r.lastBeat.Store(now.UnixNano())
@@ -56,7 +59,7 @@ func (c *cell) Go(j Job) {
 	c.jobs = append(c.jobs, r)
 	c.watchIfNeeded()
 	c.mu.Unlock()
-	go c.runJob(ctx, func() { stopTimer(); cancel(nil) }, j, r)
+	c.sys.launchJob(c, &jobRun{Job: j, ctx: ctx, finish: func() { stopTimer(); cancel(nil) }, record: r})
 }
 
 func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -33,6 +34,7 @@ func (p Pool) Stop(id string) {
 
 // Send queues a message for a child; false means that nobody took it.
 func (p Pool) Send(id string, msg any) bool {
+	p.sys.sent(p.path+"/"+id, msg)
 	in := p.sys.reg.pool(p.path)
 	if in == nil {
 		return p.sys.deadLetter(p.path+"/"+id, msg, whyAbsent)
@@ -62,10 +64,10 @@ func (p Pool) Each(f func(id string) bool) {
 		return
 	}
 	in.mu.Lock()
-	ids := slices.Collect(maps.Keys(in.members))
+	members := in.listed()
 	in.mu.Unlock()
-	for _, id := range ids {
-		if !f(id) {
+	for _, m := range members {
+		if !f(m.id()) {
 			return
 		}
 	}
@@ -114,12 +116,22 @@ func (p *pool) begin(self *cell) {
 func (p *pool) endAll() {
 	p.mu.Lock()
 	p.ending = true
-	members := slices.Collect(maps.Values(p.members))
+	members := p.listed()
 	p.mu.Unlock()
 	for _, m := range members {
 		m.leave()
 	}
 	p.letGo()
+}
+
+// listed returns the members; the lock is held. Their order is only defined where runs are
+// repeatable: there can be very many.
+func (p *pool) listed() []*member {
+	all := slices.Collect(maps.Values(p.members))
+	if p.sys.exec != nil {
+		slices.SortFunc(all, func(a, b *member) int { return strings.Compare(a.slot.path, b.slot.path) })
+	}
+	return all
 }
 
 // letGo lets the pool exit once it is ending and empty.
@@ -215,7 +227,7 @@ func (p *pool) tooManyAbandoned(c *cell) {
 func (p *pool) disownChildren() {
 	p.mu.Lock()
 	p.ending = true
-	members := p.members
+	members := p.listed()
 	p.members = map[string]*member{}
 	for _, m := range members {
 		m.dropNext()

@@ -45,6 +45,7 @@ func (c *cell) Fence() Fence { return Fence{c} }
 // Send implements Context.
 func (c *cell) Send(to Ref, msg any) {
 	if c.fenced.Load() {
+		c.sys.sent(to.Path(), msg)
 		c.sys.deadLetter(to.Path(), msg, whyFenced)
 		return
 	}

@@ -34,6 +34,10 @@ type Config struct {
 	Log   *slog.Logger
 	// Rand in [0,1) feeds back-off jitter; for tests that need equal runs.
 	Rand func() float64
+	// Executor runs the system in place of goroutines, and Tap sees its messages; both are for
+	// tests.
+	Executor Executor
+	Tap      Tap
 }
 
 // Exit tells why the tree ended without being told to.
@@ -60,6 +64,8 @@ type System struct {
 	clock  Clock
 	log    *slog.Logger
 	rand   func() float64
+	exec   Executor
+	tap    Tap
 	ctx    context.Context
 	cancel context.CancelFunc
 	reg    *registry
@@ -79,8 +85,7 @@ type System struct {
 	dead      atomic.Uint64
 	abandoned atomic.Int64
 	zombies   atomic.Int64
-	tick      atomic.Int64
-	faster    chan struct{}
+	dog       watchdog
 	stopping  bool
 	unstopped []string
 	stacks    map[string]string
@@ -88,6 +93,9 @@ type System struct {
 
 // New makes an empty system.
 func New(cfg Config) (*System, error) {
+	if cfg.Clock == nil && cfg.Executor != nil {
+		return nil, errExecutorClock
+	}
 	if cfg.Clock == nil {
 		cfg.Clock = RealClock()
 	}
@@ -98,11 +106,11 @@ func New(cfg Config) (*System, error) {
 		cfg.Rand = rand.Float64
 	}
 	s := &System{
-		clock: cfg.Clock, log: cfg.Log, rand: cfg.Rand, reg: newRegistry(), faults: newFaultRing(),
+		clock: cfg.Clock, log: cfg.Log, rand: cfg.Rand, exec: cfg.Executor, tap: cfg.Tap, reg: newRegistry(), faults: newFaultRing(),
 		started: make(chan struct{}), ended: make(chan struct{}), exit: make(chan Exit, 1),
-		faster: make(chan struct{}, 1), stacks: map[string]string{},
+		stacks: map[string]string{},
 	}
-	s.tick.Store(int64(slowestTick))
+	s.dog.tick.Store(int64(slowestTick))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -110,6 +118,18 @@ func New(cfg Config) (*System, error) {
 // Start validates the tree and starts it left to right; it returns once every child has
 // acknowledged its start. On an error the tree has stopped again.
 func (s *System) Start(root Spec) error {
+	if err := s.Begin(root); err != nil {
+		return err
+	}
+	s.waitStarted()
+	if over(s.started) {
+		return nil
+	}
+	return s.startError()
+}
+
+// Begin is Start without waiting for the children.
+func (s *System) Begin(root Spec) error {
 	if err := root.Validate(); err != nil {
 		return err
 	}
@@ -124,14 +144,9 @@ func (s *System) Start(root Spec) error {
 	}
 	s.root, s.spec = c, &root
 	s.mu.Unlock()
-	go s.watch()
+	s.watch()
 	c.start()
-	select {
-	case <-s.started:
-		return nil
-	case <-s.ended:
-		return s.startError()
-	}
+	return nil
 }
 
 // startError says why the tree ended; the reason also stays on Done.
@@ -177,17 +192,8 @@ func (s *System) poolAt(path string, spec *Spec) *pool {
 // Stop ends the tree newest first and returns when nothing of it runs, or ctx ends.
 func (s *System) Stop(ctx context.Context) StopReport {
 	begin := s.clock.Now()
-	s.mu.Lock()
-	root := s.root
-	s.stopping = true
-	s.mu.Unlock()
-	if root != nil {
-		root.stop()
-		select {
-		case <-s.ended:
-		case <-ctx.Done():
-			s.giveUpAll(root)
-		}
+	if s.BeginStop() && !s.waitEnded(ctx) {
+		s.giveUpAll()
 	}
 	s.cancel()
 	s.mu.Lock()
@@ -195,12 +201,25 @@ func (s *System) Stop(ctx context.Context) StopReport {
 	return StopReport{Unstopped: slices.Clone(s.unstopped), Stacks: maps.Clone(s.stacks), Took: s.clock.Now().Sub(begin)}
 }
 
-// giveUpAll abandons the tree because there is no time left.
-func (s *System) giveUpAll(root *cell) {
+// BeginStop begins what Stop waits for; false means that there is nothing to stop.
+func (s *System) BeginStop() bool {
 	s.mu.Lock()
-	left := slices.Clone(s.cells)
+	root := s.root
+	s.stopping = true
 	s.mu.Unlock()
-	goroutines := allStacks()
+	if root == nil {
+		return false
+	}
+	root.stop()
+	return true
+}
+
+// giveUpAll abandons the tree because there is no time left.
+func (s *System) giveUpAll() {
+	s.mu.Lock()
+	root, left := s.root, slices.Clone(s.cells)
+	s.mu.Unlock()
+	goroutines := s.allStacks()
 	for _, c := range left {
 		if c.spec.Kind == core.Worker {
 			s.noteUnstopped(c, c.stackIn(goroutines))
@@ -245,6 +264,7 @@ func (s *System) Ref(path string) Ref { return Ref{s.reg.slot(path)} }
 
 // Send queues a message; false means that nobody took it.
 func (s *System) Send(to Ref, msg any) bool {
+	s.sent(to.Path(), msg)
 	if to.s == nil {
 		return s.deadLetter("", msg, whyNobody)
 	}
@@ -324,6 +344,9 @@ func (s *slot) supervisor() *supervisor {
 
 // deadLetter counts a message that nobody took; it returns false for the sender.
 func (s *System) deadLetter(path string, msg any, why string) bool {
+	if s.tap != nil {
+		s.tap.DeadLetter(path, msg, why)
+	}
 	if n := s.dead.Add(1); n <= deadLettersLogged {
 		s.log.Debug("dead letter", "to", path, "message", fmt.Sprintf("%T", msg), "why", why)
 	}
@@ -393,4 +416,9 @@ func (s *System) leave(e Exit) {
 	}
 }
 
-func (s *System) end() { s.endOnce.Do(func() { close(s.ended) }) }
+func (s *System) end() {
+	s.endOnce.Do(func() {
+		close(s.ended)
+		s.dog.rest()
+	})
+}

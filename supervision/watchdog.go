@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,38 +25,69 @@ const (
 // errNotReady is returned when a child does not acknowledge its start within StartTimeout.
 var errNotReady = errors.New("the start was not acknowledged in time")
 
+// watchdog is the timer behind scan.
+type watchdog struct {
+	// tick is the pace, in nanoseconds.
+	tick atomic.Int64
+
+	mu sync.Mutex
+	// round counts the timers; only the last one counts.
+	round  uint64
+	disarm func() bool
+}
+
 // window makes the watchdog fast enough for a window it has to judge.
 func (s *System) window(d time.Duration) {
 	tick := int64(min(max(d/ticksPerWindow, fastestTick), slowestTick))
-	for {
-		now := s.tick.Load()
-		if now <= tick {
-			return
-		}
-		if s.tick.CompareAndSwap(now, tick) {
-			select {
-			case s.faster <- struct{}{}:
-			default:
-			}
-			return
-		}
+	if s.dog.tick.Load() <= tick {
+		return
+	}
+	s.dog.mu.Lock()
+	defer s.dog.mu.Unlock()
+	if s.dog.tick.Load() <= tick {
+		return
+	}
+	s.dog.tick.Store(tick)
+	if s.dog.disarm != nil {
+		s.dog.disarm()
+		s.arm()
 	}
 }
 
 // watch looks for hangs until the system ends.
 func (s *System) watch() {
-	for {
-		wake := make(chan struct{}, 1)
-		stop := s.clock.AfterFunc(time.Duration(s.tick.Load()), func() { wake <- struct{}{} })
-		select {
-		case <-s.ended:
-			stop()
-			return
-		case <-s.faster:
-			stop()
-		case <-wake:
-			s.scan(s.clock.Now().UnixNano())
-		}
+	s.dog.mu.Lock()
+	defer s.dog.mu.Unlock()
+	s.arm()
+}
+
+// arm sets the timer of the next look. The lock is held.
+func (s *System) arm() {
+	s.dog.round++
+	round, after := s.dog.round, s.clock.AfterFunc
+	if s.exec != nil {
+		after = s.exec.Watch
+	}
+	s.dog.disarm = after(time.Duration(s.dog.tick.Load()), func() { s.look(round) })
+}
+
+func (s *System) look(round uint64) {
+	s.scan(s.clock.Now().UnixNano())
+	s.dog.mu.Lock()
+	defer s.dog.mu.Unlock()
+	if round == s.dog.round && !over(s.ended) {
+		s.arm()
+	}
+}
+
+// rest ends the looking.
+func (d *watchdog) rest() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.round++
+	if d.disarm != nil {
+		d.disarm()
+		d.disarm = nil
 	}
 }
 
@@ -163,7 +196,7 @@ func (c *cell) hungIn(now int64) (doing string, since int64, ok bool) {
 
 // stack finds the goroutines that work for this cell: their frames show its address as the
 // receiver of the guard.
-func (c *cell) stack() []byte { return c.stackIn(allStacks()) }
+func (c *cell) stack() []byte { return c.stackIn(c.sys.allStacks()) }
 
 func (c *cell) stackIn(goroutines [][]byte) []byte {
 	self := fmt.Appendf(nil, "(%p", c)
@@ -177,7 +210,11 @@ func (c *cell) stackIn(goroutines [][]byte) []byte {
 }
 
 // allStacks returns the stack of every goroutine but its own, as far as they fit the limit.
-func allStacks() [][]byte {
+// Under an executor there is nothing to be seen: goroutines do not stand for children there.
+func (s *System) allStacks() [][]byte {
+	if s.exec != nil {
+		return nil
+	}
 	buf := make([]byte, stackLimit)
 	buf = buf[:runtime.Stack(buf, true)]
 	_, others, _ := bytes.Cut(buf, []byte("\n\n"))
