@@ -1,41 +1,28 @@
 package node
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
-	"github.com/nodeactor/nodeactor/supervision"
-	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
 
-// TestBlueprintReplacesAllCode holds that no worker of a recoded blueprint runs the product's.
-func TestBlueprintReplacesAllCode(t *testing.T) {
-	made := map[string]bool{}
-	cfg := Config{DataDir: t.TempDir(), NodeName: "n"}.WithDefaults()
-	root, err := Blueprint(cfg, func(path string, spec core.ChildSpec) supervision.Handler {
-		if made[path] = true; spec.Kind != core.Worker {
-			t.Errorf("%s is a %v", path, spec.Kind)
-		}
-		return nil
-	})
+// TestBlueprintOpensNothing holds that the tree can be had without a node: only keys are made.
+func TestBlueprintOpensNothing(t *testing.T) {
+	dir := t.TempDir()
+	root, err := Blueprint(Config{DataDir: dir, NodeName: "n"}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := root.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	workers := 0
-	var visit func(s *supervision.Spec)
-	visit = func(s *supervision.Spec) {
-		if s.Start != nil {
-			workers++
-			s.Start()
-		}
-		for i := range s.Children {
-			visit(&s.Children[i])
-		}
+	if root.Row != catalog.Rows[0].Spec.Row || len(root.Children) < 5 {
+		t.Errorf("the root is %s with %d children", root.Row, len(root.Children))
 	}
-	visit(&root)
-	if workers == 0 || len(made) != workers || !made["node/store/engine"] {
-		t.Errorf("%d of %d workers run other code: %v", len(made), workers, made)
+	made, err := os.ReadDir(dir)
+	if err != nil || len(made) != 1 || made[0].Name() != "pki" {
+		t.Errorf("%s holds %v (%v)", filepath.Base(dir), made, err)
 	}
 }
