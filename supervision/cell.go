@@ -88,6 +88,8 @@ type cell struct {
 	reported, lateStart      bool
 	deferReady, ready        bool
 	normal, zombie, returned bool
+	// left: the cell is listed among those that were left behind; guarded by System.mu.
+	left bool
 }
 
 // newCell makes a cell that queues messages until it is started. Workers have no handler yet:
@@ -374,6 +376,7 @@ func (c *cell) exitIfDone() {
 		c.returned = true
 		c.mu.Unlock()
 		c.sys.zombies.Add(-1)
+		c.sys.cameBack(c)
 		c.owner.childReturned(c)
 		return
 	}
@@ -385,12 +388,14 @@ func (c *cell) exitIfDone() {
 	normal := c.normal
 	c.mu.Unlock()
 	c.retire()
+	c.sys.cameBack(c)
 	c.owner.childExited(c, normal)
 }
 
 // abandon gives the cell up, whatever it is still doing: it is fenced, forgotten and gets no
-// further message. It returns false when the cell had exited in time.
-func (c *cell) abandon() bool {
+// further message. The stack shows what it was doing. It returns false when the cell had
+// exited in time.
+func (c *cell) abandon(stack []byte) bool {
 	c.mu.Lock()
 	if c.phase == closed {
 		c.mu.Unlock()
@@ -402,6 +407,7 @@ func (c *cell) abandon() bool {
 	c.mu.Unlock()
 	c.sys.abandoned.Add(1)
 	c.sys.zombies.Add(1)
+	c.sys.leaveBehind(c, stack)
 	c.retire()
 	if cancel != nil {
 		cancel()
@@ -416,6 +422,7 @@ func (c *cell) abandon() bool {
 // disown fences the cell and lets it stop in its own time, because nobody is left to wait.
 func (c *cell) disown() {
 	c.fenced.Store(true)
+	c.sys.leaveBehind(c, nil)
 	c.stop()
 	c.slot.cell.CompareAndSwap(c, nil)
 	c.disownChildren()

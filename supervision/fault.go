@@ -31,7 +31,13 @@ type Fault struct {
 	Stack   []byte
 	// Since is when the message was taken, At when the fault was seen.
 	Since, At time.Time
+	// sig is the signature, once it was computed.
+	sig uint64
 }
+
+// StackHash names the cause of the fault in a few characters: faults from one place of the
+// code have the same, whichever child and generation they are of.
+func (f Fault) StackHash() string { return fmt.Sprintf("%08x", f.signature()>>32) }
 
 // Error makes a Fault usable as an error.
 func (f Fault) Error() string {
@@ -44,6 +50,9 @@ func (f Fault) Unwrap() error { return f.Err }
 // signature tells faults of one cause from others: by where the stack was, or else by what
 // the error says.
 func (f Fault) signature() uint64 {
+	if f.sig != 0 {
+		return f.sig
+	}
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d|%s", f.Kind, f.Message)
 	if frames := functions(f.Stack); len(frames) > 0 {
@@ -87,6 +96,7 @@ func newFaultRing() *FaultRing {
 
 // add stores f and tells whether its signature is new.
 func (r *FaultRing) add(f Fault) (first bool) {
+	sig := f.signature()
 	r.mu.Lock()
 	if len(r.ring) < ringSize {
 		r.ring = append(r.ring, f)
@@ -95,7 +105,6 @@ func (r *FaultRing) add(f Fault) (first bool) {
 	}
 	r.next = (r.next + 1) % ringSize
 	r.counts[r.key(f)]++
-	sig := f.signature()
 	first = !r.seen[sig]
 	if len(r.seen) > ringSize {
 		clear(r.seen)
@@ -104,7 +113,7 @@ func (r *FaultRing) add(f Fault) (first bool) {
 	subs := slices.Collect(maps.Values(r.subs))
 	r.mu.Unlock()
 	for _, s := range subs {
-		tell(s, f)
+		contain(func() { s(f) })
 	}
 	return first
 }
@@ -117,16 +126,6 @@ func (r *FaultRing) key(f Fault) FaultKey {
 		return k
 	}
 	return FaultKey{f.Path[:strings.LastIndexByte(f.Path, '/')+1] + "*", f.Kind}
-}
-
-// tell calls one subscriber, whose own panic is none of the child's business.
-func tell(subscriber func(Fault), f Fault) {
-	defer func() {
-		if v := recover(); v != nil {
-			panics.Add(1)
-		}
-	}()
-	subscriber(f)
 }
 
 // Recent returns the kept faults, oldest first; the slice is the caller's.

@@ -43,7 +43,11 @@ func (c *cell) receive(msg any) (err error) {
 		// A Goexit cannot be held up: it unwinds this goroutine.
 		c.sys.takeOver(c, msg)
 	}()
-	err = c.deliver(msg)
+	if c.sys.measuring.Load() {
+		err = c.labelled(msg)
+	} else {
+		err = c.deliver(msg)
+	}
 	finished = true
 	return err
 }

@@ -36,13 +36,8 @@ type JobDone struct {
 	Err   error
 }
 
-// Sentinels of Receive.
-var (
-	// ErrDone is returned when an actor has finished its work: a normal end, no fault.
-	ErrDone = errors.New("done")
-	// ErrFenced is returned when a generation that is no longer current wants an effect.
-	ErrFenced = errors.New("fenced: this generation was replaced")
-)
+// ErrDone is returned when an actor has finished its work: a normal end, no fault.
+var ErrDone = errors.New("done")
 
 // BindError is returned when a listener cannot get its address.
 type BindError struct {
@@ -70,7 +65,8 @@ type Job struct {
 
 // Context is what an actor knows and can do; it is valid for one generation.
 type Context interface {
-	// Context ends when the generation is stopped, cancelled for a hang, or abandoned.
+	// Context ends when the generation is stopped, cancelled for a hang, or abandoned. It
+	// carries the generation's fence for FenceFrom and CheckFence.
 	Context() context.Context
 	Path() string
 	Generation() uint64
@@ -87,15 +83,4 @@ type Context interface {
 	DeferReady()
 	Ready()
 	Fence() Fence
-}
-
-// Fence belongs to one generation and guards its effects.
-type Fence struct{ c *cell }
-
-// Check returns ErrFenced when the generation is no longer the current one.
-func (f Fence) Check() error {
-	if f.c == nil || f.c.fenced.Load() {
-		return ErrFenced
-	}
-	return nil
 }

@@ -3,21 +3,32 @@ package supervision
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
-// Node is what can be seen of one child at one moment.
+// Node is what can be seen of one child at one moment. Children that are parked, dead or done
+// stay, and so do those of which an abandoned generation still runs.
 type Node struct {
 	Path, Row  string
 	Supervisor bool
 	State      State
-	Generation uint64
-	Restarts   int
-	// Mailbox is how many messages wait, Jobs how many jobs run.
-	Mailbox, Jobs int
+	// Since is when State was entered; NextTry when a child that waits is started again.
+	Since, NextTry time.Time
+	Generation     uint64
+	Restarts       int
+	// Mailbox is how many messages wait, OldestFor for how long the oldest of them has, to
+	// within a tick of the watchdog; Handled how many this generation has taken.
+	Mailbox   int
+	OldestFor time.Duration
+	Handled   uint64
+	// Jobs is how many jobs run, JobNames what they are called.
+	Jobs     int
+	JobNames []string
 	// BusyWith and BusyFor tell of the message that is being handled.
 	BusyWith string
 	BusyFor  time.Duration
@@ -26,7 +37,24 @@ type Node struct {
 	// Hung is set while a message or job has been silent for too long.
 	Hung      bool
 	LastFault *Fault
+	// StackHash is that of LastFault.
+	StackHash string
+	// Abandoned is how many generations were left behind and still run; Zombies lists them.
+	Abandoned int
+	Zombies   []Zombie
 	Children  []Node
+}
+
+// Zombie is a generation that was left behind because it would not stop, or because its
+// supervisor was, and still runs.
+type Zombie struct {
+	Generation uint64
+	// Since is when it was left behind; Fault what it had failed of before, if it had.
+	Since time.Time
+	Fault *Fault
+	// Stack shows what it was doing then; StackHash names the place.
+	Stack     string
+	StackHash string
 }
 
 // Tree is the whole tree at one moment; the parts are read one after the other.
@@ -51,52 +79,74 @@ func walk(n Node, f func(Node) bool) bool {
 func (s *System) Inspect() Tree {
 	s.mu.Lock()
 	root := s.root
+	v := view{now: s.clock.Now(), left: maps.Clone(s.left)}
+	state, since := s.state, s.since
 	s.mu.Unlock()
 	if root == nil {
 		return Tree{}
 	}
-	n := root.node()
-	n.State = core.Running
-	select {
-	case <-s.ended:
-		n.State = core.Idle
-	case <-s.started:
-	default:
-		n.State = core.Starting
-	}
+	n := v.cell(root)
+	n.State, n.Since = state, since
 	return Tree{Root: n}
 }
 
-// node reads one cell and what is below it.
-func (c *cell) node() Node {
-	n := Node{Path: c.slot.path, Row: c.spec.Row, Supervisor: c.spec.Kind == core.Supervisor, Generation: c.gen, LastFault: c.slot.fault.Load()}
-	now := c.sys.clock.Now().UnixNano()
+// view is one reading of the tree.
+type view struct {
+	now  time.Time
+	left map[string][]*zombie
+}
+
+// cell reads one cell and what is below it.
+func (v *view) cell(c *cell) Node {
+	n := v.place(c.slot, c.spec)
+	n.Generation, n.Handled = c.gen, c.seq.Load()/2
 	c.mu.Lock()
-	n.Mailbox, n.Jobs, n.Hung = c.inbox.n+c.control.n, len(c.jobs), c.reported || c.lateStart
+	n.Mailbox, n.Hung = c.inbox.n+c.control.n, c.reported || c.lateStart
 	if c.current != nil {
 		n.BusyWith = fmt.Sprintf("%T", c.current)
 	}
 	if busy := c.busySince(); busy != 0 {
-		n.BusyFor = time.Duration(now - busy)
+		n.BusyFor = time.Duration(v.now.UnixNano() - busy)
 	}
-	for _, j := range c.jobs {
+	v.jobs(&n, c.jobs)
+	h := c.handler
+	c.mu.Unlock()
+	switch h := h.(type) {
+	case *supervisor:
+		n.Children = v.group(h)
+	case *pool:
+		n.Children = v.pool(h)
+	}
+	return n
+}
+
+// place reads what is known of a child whether or not it runs.
+func (v *view) place(sl *slot, spec *Spec) Node {
+	n := Node{Path: sl.path, Row: spec.Row, Supervisor: spec.Kind == core.Supervisor, Generation: sl.gen.Load(), LastFault: sl.fault.Load()}
+	if n.LastFault != nil {
+		n.StackHash = n.LastFault.StackHash()
+	}
+	for _, z := range v.left[sl.path] {
+		n.Zombies = append(n.Zombies, z.Zombie)
+	}
+	n.Abandoned = len(n.Zombies)
+	return n
+}
+
+// jobs reads the jobs of a cell, whose lock is held.
+func (v *view) jobs(n *Node, jobs []*jobRecord) {
+	n.Jobs = len(jobs)
+	for _, j := range jobs {
+		n.JobNames = append(n.JobNames, j.name)
 		n.Hung = n.Hung || j.reported
 		if beat := time.Unix(0, j.lastBeat.Load()); beat.After(n.LastBeat) {
 			n.LastBeat = beat
 		}
 	}
-	h := c.handler
-	c.mu.Unlock()
-	switch h := h.(type) {
-	case *supervisor:
-		n.Children = h.nodes()
-	case *pool:
-		n.Children = h.nodes()
-	}
-	return n
 }
 
-func (s *supervisor) nodes() []Node {
+// group reads the children of a supervisor.
+func (v *view) group(s *supervisor) []Node {
 	s.mu.Lock()
 	states := append([]core.Child(nil), s.group.Children()...)
 	cells := append([]*cell(nil), s.cells...)
@@ -104,27 +154,38 @@ func (s *supervisor) nodes() []Node {
 	out := make([]Node, len(states))
 	for i, st := range states {
 		if cells[i] != nil {
-			out[i] = cells[i].node()
+			out[i] = v.cell(cells[i])
 		} else {
-			out[i] = Node{Path: s.path + "/" + st.Spec.ID, Row: st.Spec.Row, Supervisor: st.Spec.Kind == core.Supervisor}
+			out[i] = v.place(s.slots[i], &s.spec.Children[i])
 		}
-		out[i].State, out[i].Generation, out[i].Restarts = st.State, st.Gen, st.Restarts
+		out[i].State, out[i].Since, out[i].NextTry = st.State, st.Since, st.NextTry
+		out[i].Generation, out[i].Restarts = st.Gen, st.Restarts
 	}
 	return out
 }
 
-func (p *pool) nodes() []Node {
+// pool reads the members of a pool, and those it has forgotten of which something still runs.
+func (v *view) pool(p *pool) []Node {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	out := make([]Node, 0, len(p.members))
 	for _, m := range p.members {
-		n := Node{Path: m.slot.path, Row: p.spec.Template.Row, LastFault: m.slot.fault.Load()}
+		var n Node
 		if m.cell != nil {
-			n = m.cell.node()
+			n = v.cell(m.cell)
+		} else {
+			n = v.place(&m.slot, p.spec.Template)
 		}
-		n.State, n.Restarts = m.State, m.Restarts
+		n.State, n.Since, n.NextTry, n.Restarts = m.State, m.Since(), m.NextTry(), m.Restarts
 		out = append(out, n)
 	}
+	for path, zs := range v.left {
+		if id, ok := strings.CutPrefix(path, p.path+"/"); ok && p.members[id] == nil && len(zs) > 0 {
+			n := v.place(zs[0].cell.slot, p.spec.Template)
+			n.State, n.Since = core.Idle, zs[0].Since
+			out = append(out, n)
+		}
+	}
+	p.mu.Unlock()
 	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Path, b.Path) })
 	return out
 }

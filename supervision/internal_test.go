@@ -14,7 +14,7 @@ func testSpec(id string, kind core.Kind) Spec {
 	return Spec{ChildSpec: core.ChildSpec{
 		ID: id, Row: id, Kind: kind, Restart: core.Permanent, StartTimeout: time.Minute, HangAfter: time.Minute, StopTimeout: time.Hour,
 		Mailbox: core.Mailbox{Limit: 10, Overflow: core.RejectNewest}, Policy: [core.NumFaultKinds]core.Reaction{r, r, r, r},
-		Group: core.GroupSpec{Strategy: core.OneForOne, Intensity: core.Intensity{Max: 3, Within: time.Minute}, MaxAbandoned: 3},
+		Group: core.GroupSpec{Strategy: core.OneForOne, Intensity: core.Intensity{Max: 3, Within: time.Minute}, Sustained: core.Intensity{Max: 1000, Within: 24 * time.Hour}, MaxAbandoned: 3},
 	}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,7 @@ func (c *cell) Go(j Job) {
 		c.postOwn(JobDone{Name: j.Name, Err: fmt.Errorf("cannot run job %s: %w", j.Name, errJobSpec)})
 		return
 	}
-	ctx, cancel := context.WithCancelCause(c.Context())
+	ctx, cancel := context.WithCancelCause(c.labels(c.Context()))
 	stopTimer := func() bool { return true }
 	if j.Deadline > 0 {
 		r.overdue = now.Add(j.Deadline + c.spec.StopTimeout).UnixNano()
@@ -75,6 +76,7 @@ func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
 		finish()
 		c.jobEnded(r, done, failed)
 	}()
+	pprof.SetGoroutineLabels(ctx)
 	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.clock.Now().UnixNano()) })
 	if done.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		done.Err = fmt.Errorf("%w (limit %s): %w", context.DeadlineExceeded, j.Deadline, done.Err)

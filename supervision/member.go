@@ -1,8 +1,6 @@
 package supervision
 
 import (
-	"time"
-
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
@@ -15,7 +13,7 @@ type member struct {
 	cell *cell
 	// next is the successor that waits for cell to be gone.
 	next *cell
-	// disarm stops the timer of the stop in progress.
+	// disarm stops the timer of the stop or wait in progress.
 	disarm func() bool
 	// leaving members are forgotten when they are gone.
 	leaving bool
@@ -30,11 +28,38 @@ func (m *member) make() *cell {
 	p := m.pool()
 	p.nextGen++
 	m.slot.gen.Store(p.nextGen)
-	m.Begin(p.sys.clock.Now())
 	c := newCell(p.sys, &m.slot, p.nextGen, p.spec.Template, m)
 	c.build = m.start
 	m.slot.cell.Store(c)
 	return c
+}
+
+// stopTimer ends the timer of a stop or wait. The lock is held.
+func (m *member) stopTimer() {
+	if m.disarm != nil {
+		m.disarm()
+		m.disarm = nil
+	}
+}
+
+// moved notes the change from the state before to the one the member is in now. The lock is
+// held; System.changes.tell follows without it.
+func (m *member) moved(from State, gen uint64, extra core.Move) {
+	if from == m.State {
+		return
+	}
+	p := m.pool()
+	extra.From, extra.To, extra.Gen, extra.NextTry = from, m.State, gen, m.NextTry()
+	p.sys.changed(&m.slot, p.spec.Template, extra, m.Since())
+}
+
+// begin notes the start of the generation c. The lock is held.
+func (m *member) begin(c *cell) {
+	m.stopTimer()
+	from := m.State
+	m.cell = c
+	m.Begin(m.pool().sys.clock.Now())
+	m.moved(from, c.gen, core.Move{})
 }
 
 // succeed gives a member that is just ending a successor. The lock is held.
@@ -67,16 +92,22 @@ func (m *member) leave() {
 		m.stopCell(c)
 		return
 	}
-	m.forget()
+	m.forget(core.Idle)
 }
 
-func (m *member) forget() {
+// forget takes a member that is gone out of the pool; as says what became of it.
+func (m *member) forget(as State) {
 	p := m.pool()
 	p.mu.Lock()
 	if p.members[m.id()] == m {
+		m.stopTimer()
+		from := m.State
+		m.Enter(as, p.sys.clock.Now())
+		m.moved(from, m.slot.gen.Load(), core.Move{})
 		delete(p.members, m.id())
 	}
 	p.mu.Unlock()
+	p.sys.changes.tell()
 	p.letGo()
 }
 
@@ -89,17 +120,20 @@ func (m *member) stopCell(c *cell) {
 		return
 	}
 	if m.disarm == nil {
-		m.State = core.Stopping
+		from := m.State
+		m.Enter(core.Stopping, p.sys.clock.Now())
+		m.moved(from, c.gen, core.Move{})
 		m.disarm = p.sys.clock.AfterFunc(c.spec.StopTimeout, func() { m.stopElapsed(c) })
 	}
 	p.mu.Unlock()
+	p.sys.changes.tell()
 	c.stop()
 }
 
 func (m *member) stopElapsed(c *cell) {
 	if m.pool().sys.giveUp(c) {
 		m.pool().tooManyAbandoned(c)
-		m.childExited(c, false)
+		m.gone(c, false, true)
 	}
 }
 
@@ -123,18 +157,30 @@ func (m *member) restart() {
 
 // revive starts the next generation of a member whose wait is over; gen is the one that
 // ended.
-func (m *member) revive(gen uint64) {
+func (m *member) revive(gen uint64) bool {
 	p := m.pool()
 	p.mu.Lock()
 	if m.cell != nil || m.leaving || p.ending || m.slot.gen.Load() != gen || p.members[m.id()] != m {
 		p.mu.Unlock()
-		return
+		return false
 	}
-	m.cell = m.make()
+	m.begin(m.make())
 	m.Restarts++
 	c := m.cell
 	p.mu.Unlock()
+	p.sys.changes.tell()
 	c.start()
+	return true
+}
+
+// wake ends the wait of a member.
+func (m *member) wake() bool {
+	p := m.pool()
+	p.mu.Lock()
+	waits := m.State == core.Parked || m.State == core.BackingOff
+	gen := m.slot.gen.Load()
+	p.mu.Unlock()
+	return waits && m.revive(gen)
 }
 
 // A member owns its generations.
@@ -142,10 +188,12 @@ func (m *member) revive(gen uint64) {
 func (m *member) childReady(c *cell) {
 	p := m.pool()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if m.cell == c && m.next == nil {
-		m.Ready(p.sys.clock.Now())
+	if from := m.State; m.cell == c && m.next == nil {
+		repair := m.Ready(p.sys.clock.Now())
+		m.moved(from, c.gen, core.Move{Repair: repair})
 	}
+	p.mu.Unlock()
+	p.sys.changes.tell()
 }
 
 func (m *member) childFault(c *cell, f Fault) {
@@ -155,7 +203,9 @@ func (m *member) childFault(c *cell, f Fault) {
 		p.mu.Unlock()
 		return
 	}
-	escalate := m.Faulted(&p.spec.Template.ChildSpec, p.spec.Group.Intensity, f.Kind, p.sys.clock.Now())
+	from := m.State
+	escalate := m.Faulted(&p.spec.Template.ChildSpec, &p.spec.Group, f.Kind, p.sys.clock.Now())
+	m.moved(from, c.gen, core.Move{})
 	self := p.self
 	p.mu.Unlock()
 	m.stopCell(c)
@@ -164,7 +214,11 @@ func (m *member) childFault(c *cell, f Fault) {
 	}
 }
 
-func (m *member) childExited(c *cell, normal bool) {
+func (m *member) childExited(c *cell, normal bool) { m.gone(c, normal, false) }
+
+// gone decides what a member becomes whose generation c does not run any more, or is
+// abandoned.
+func (m *member) gone(c *cell, normal, abandoned bool) {
 	p := m.pool()
 	p.mu.Lock()
 	if m.cell != c {
@@ -172,49 +226,48 @@ func (m *member) childExited(c *cell, normal bool) {
 		return
 	}
 	m.cell = nil
-	if m.disarm != nil {
-		m.disarm()
-		m.disarm = nil
-	}
+	m.stopTimer()
 	if p.ending || p.members[m.id()] != m {
 		m.dropNext()
 	}
 	switch {
 	case m.next != nil:
-		m.promote()
+		m.promote(c.gen, abandoned)
 	case m.leaving || normal || p.ending:
 		p.mu.Unlock()
-		m.forget()
+		m.forget(map[bool]State{true: core.Done, false: core.Idle}[normal])
 	default:
-		m.recover()
+		m.recover(c.gen, abandoned)
 	}
 }
 
 // promote starts the successor; it releases the lock.
-func (m *member) promote() {
+func (m *member) promote(gen uint64, abandoned bool) {
 	p := m.pool()
-	m.cell, m.next = m.next, nil
+	c := m.next
+	m.next = nil
+	from := m.State
+	m.Enter(core.Idle, p.sys.clock.Now())
+	m.moved(from, gen, core.Move{Abandoned: abandoned})
+	m.begin(c)
 	m.Restarts++
-	m.Begin(p.sys.clock.Now())
-	c := m.cell
 	p.mu.Unlock()
+	p.sys.changes.tell()
 	c.start()
 }
 
 // recover waits for the next generation as the policy says; it releases the lock.
-func (m *member) recover() {
+func (m *member) recover(gen uint64, abandoned bool) {
 	p := m.pool()
+	from := m.State
 	delay, up := m.AfterExit(&p.spec.Template.ChildSpec, p.sys.clock.Now(), p.sys.rand())
-	gen := m.slot.gen.Load()
-	listed := p.members[m.id()] == m
-	p.mu.Unlock()
-	if up && listed {
-		m.wait(delay, gen)
+	m.moved(from, gen, core.Move{Abandoned: abandoned})
+	if up && p.members[m.id()] == m {
+		gen := m.slot.gen.Load()
+		m.disarm = p.sys.clock.AfterFunc(delay, func() { m.revive(gen) })
 	}
-}
-
-func (m *member) wait(delay time.Duration, gen uint64) {
-	m.pool().sys.clock.AfterFunc(delay, func() { m.revive(gen) })
+	p.mu.Unlock()
+	p.sys.changes.tell()
 }
 
 func (m *member) childReturned(*cell) {

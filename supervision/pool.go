@@ -32,6 +32,17 @@ func (p Pool) Stop(id string) {
 	}
 }
 
+// Wake lets a child that is parked or backing off try again now, and tells whether it did.
+// Its failures are not forgotten: if it fails again it waits as long as before.
+func (p Pool) Wake(id string) bool {
+	if in := p.sys.reg.pool(p.path); in != nil {
+		if m := in.member(id); m != nil {
+			return m.wake()
+		}
+	}
+	return false
+}
+
 // Send queues a message for a child; false means that nobody took it.
 func (p Pool) Send(id string, msg any) bool {
 	p.sys.sent(p.path+"/"+id, msg)
@@ -161,9 +172,10 @@ func (p *pool) ensure(id string, start func() Handler) Ref {
 	}
 	m := &member{slot: slot{path: p.path + "/" + id, pool: p}, start: start}
 	p.members[m.id()] = m
-	m.cell = m.make()
+	m.begin(m.make())
 	c := m.cell
 	p.mu.Unlock()
+	p.sys.changes.tell()
 	c.start()
 	return Ref{&m.slot}
 }

@@ -13,7 +13,7 @@ func (c *cell) Context() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil {
-		c.ctx, c.cancel = context.WithCancel(c.sys.ctx)
+		c.ctx, c.cancel = context.WithCancel(c.fencedContext(c.sys.ctx))
 		if c.phase != open {
 			c.cancel()
 		}

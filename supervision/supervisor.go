@@ -30,6 +30,7 @@ type supervisor struct {
 	mu    sync.Mutex
 	group *core.Group
 	cells []*cell
+	slots []*slot
 	fault []*Fault
 }
 
@@ -43,7 +44,8 @@ func newSupervisor(sys *System, spec *Spec, path string) *supervisor {
 		cells: make([]*cell, len(specs)), fault: make([]*Fault, len(specs)),
 	}
 	for i := range specs {
-		s.group.Resume(i, sys.reg.slot(s.pathOf(i)).gen.Load())
+		s.slots = append(s.slots, sys.reg.slot(s.pathOf(i)))
+		s.group.Resume(i, s.slots[i].gen.Load())
 	}
 	return s
 }
@@ -66,7 +68,9 @@ func (s *supervisor) Receive(ctx Context, msg any) error {
 }
 
 func (s *supervisor) step(e groupEvent) {
-	for _, a := range s.decide(e) {
+	actions := s.decide(e)
+	s.sys.changes.tell()
+	for _, a := range actions {
 		s.do(a)
 	}
 }
@@ -77,7 +81,12 @@ func (s *supervisor) decide(e groupEvent) []core.Action {
 	if e.fault != nil && e.Child < len(s.fault) {
 		s.fault[e.Child] = e.fault
 	}
-	return append([]core.Action(nil), s.group.Step(s.sys.clock.Now(), e.Event)...)
+	now := s.sys.clock.Now()
+	actions := append([]core.Action(nil), s.group.Step(now, e.Event)...)
+	for _, m := range s.group.Moves() {
+		s.sys.changed(s.slots[m.Child], &s.spec.Children[m.Child], m, now)
+	}
+	return actions
 }
 
 func (s *supervisor) do(a core.Action) {

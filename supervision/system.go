@@ -89,6 +89,14 @@ type System struct {
 	stopping  bool
 	unstopped []string
 	stacks    map[string]string
+
+	changes   changeFeed
+	measuring atomic.Bool
+	// left are the zombies by path; state is that of the root, since when it was entered. All
+	// are guarded by mu.
+	left  map[string][]*zombie
+	state State
+	since time.Time
 }
 
 // New makes an empty system.
@@ -108,7 +116,7 @@ func New(cfg Config) (*System, error) {
 	s := &System{
 		clock: cfg.Clock, log: cfg.Log, rand: cfg.Rand, exec: cfg.Executor, tap: cfg.Tap, reg: newRegistry(), faults: newFaultRing(),
 		started: make(chan struct{}), ended: make(chan struct{}), exit: make(chan Exit, 1),
-		stacks: map[string]string{},
+		stacks: map[string]string{}, left: map[string][]*zombie{},
 	}
 	s.dog.tick.Store(int64(slowestTick))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -144,6 +152,7 @@ func (s *System) Begin(root Spec) error {
 	}
 	s.root, s.spec = c, &root
 	s.mu.Unlock()
+	s.rootMoves(core.Starting)
 	s.watch()
 	c.start()
 	return nil
@@ -210,6 +219,7 @@ func (s *System) BeginStop() bool {
 	if root == nil {
 		return false
 	}
+	s.rootMoves(core.Stopping)
 	root.stop()
 	return true
 }
@@ -225,7 +235,7 @@ func (s *System) giveUpAll() {
 			s.noteUnstopped(c, c.stackIn(goroutines))
 		}
 	}
-	root.abandon()
+	root.abandon(nil)
 	s.end()
 }
 
@@ -242,7 +252,7 @@ func (s *System) noteUnstopped(c *cell, stack []byte) {
 // limit of such children is passed. It returns false when the child had exited after all.
 func (s *System) giveUp(c *cell) bool {
 	stack := c.stack()
-	if !c.abandon() {
+	if !c.abandon(stack) {
 		return false
 	}
 	s.log.Error("child abandoned: it would not stop", "path", c.slot.path, "generation", c.gen, "stack", string(stack))
@@ -355,6 +365,7 @@ func (s *System) deadLetter(path string, msg any, why string) bool {
 
 // record keeps, counts and logs a fault; its stack is logged once for each signature.
 func (s *System) record(f Fault, sl *slot) {
+	f.sig = f.signature()
 	if sl != nil {
 		sl.fault.Store(&f)
 	}
@@ -392,9 +403,13 @@ func (s *System) untrack(c *cell) {
 
 // The system owns the root.
 
-func (s *System) childReady(*cell) { s.startOnce.Do(func() { close(s.started) }) }
+func (s *System) childReady(*cell) {
+	s.rootMoves(core.Running)
+	s.startOnce.Do(func() { close(s.started) })
+}
 
 func (s *System) childFault(c *cell, f Fault) {
+	s.rootMoves(core.Stopping)
 	s.leave(Exit{Fault: f})
 	c.stop()
 }
@@ -416,7 +431,24 @@ func (s *System) leave(e Exit) {
 	}
 }
 
+// rootMoves notes and tells a change of the root's state, which only goes forward.
+func (s *System) rootMoves(to State) {
+	now := s.clock.Now()
+	s.mu.Lock()
+	from, root := s.state, s.root
+	over := from == core.Idle && to != core.Starting || from == core.Stopping && to != core.Idle
+	if over || from == to {
+		s.mu.Unlock()
+		return
+	}
+	s.state, s.since = to, now
+	s.changed(root.slot, root.spec, core.Move{Gen: root.gen, From: from, To: to}, now)
+	s.mu.Unlock()
+	s.changes.tell()
+}
+
 func (s *System) end() {
+	s.rootMoves(core.Idle)
 	s.endOnce.Do(func() {
 		close(s.ended)
 		s.dog.rest()

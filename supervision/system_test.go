@@ -54,7 +54,7 @@ func sup(id string, s core.Strategy, children ...supervision.Spec) supervision.S
 	out := spec(id, nil)
 	out.Kind = core.Supervisor
 	out.StopTimeout = time.Minute
-	out.Group = core.GroupSpec{Strategy: s, Intensity: core.Intensity{Max: 3, Within: time.Minute}, MaxAbandoned: 3}
+	out.Group = core.GroupSpec{Strategy: s, Intensity: core.Intensity{Max: 3, Within: time.Minute}, Sustained: core.Intensity{Max: 1000, Within: 24 * time.Hour}, MaxAbandoned: 3}
 	out.Children = children
 	return out
 }

@@ -39,6 +39,7 @@ type Entry struct {
 const (
 	second = time.Second
 	minute = time.Minute
+	hour   = time.Hour
 	// untilChildren is the start and stop window of a supervisor. Each child is given up after
 	// its own window, so a supervisor always ends before this one: it only catches a defect of
 	// the supervisor itself, and must be longer than all children one after the other.
@@ -79,21 +80,28 @@ func worker(row string, class Class, does string, start, hang, stop time.Duratio
 }
 
 // group is a supervisor. It is restarted as a whole when its own budget is spent.
-func group(row, does string, s core.Strategy, in core.Intensity, policy [core.NumFaultKinds]core.Reaction) Entry {
+func group(row, does string, s core.Strategy, in budget, policy [core.NumFaultKinds]core.Reaction) Entry {
 	return Entry{Structure, does, core.ChildSpec{
 		ID: row, Row: row, Kind: core.Supervisor, Restart: core.Permanent,
 		StartTimeout: untilChildren, HangAfter: minute, StopTimeout: untilChildren,
 		Mailbox: core.Mailbox{Limit: 1 << 20, Overflow: core.RejectNewest}, Policy: policy,
-		Group: core.GroupSpec{Strategy: s, Intensity: in, MaxAbandoned: 16},
+		Group: core.GroupSpec{Strategy: s, Intensity: in.burst, Sustained: in.sustained, MaxAbandoned: 16},
 	}}
 }
 
-// Budgets: bursts at the leaves, a slower rate above them, so that levels do not multiply.
+// budget is how many restarts a group bears in a burst, and how many for longer.
+type budget struct{ burst, sustained core.Intensity }
+
+// Budgets. Levels multiply, so the higher the slower: a fault that never ends makes a child
+// start less than once a second on average before the node gives up. The burst and the
+// sustained budget of a group of workers both bear one child that fails for ever at the cap of
+// its back-off: that is shown, and is no reason to take its siblings down.
 var (
-	leaf = core.Intensity{Max: 30, Within: minute}
-	mid  = core.Intensity{Max: 10, Within: 5 * minute}
-	top  = core.Intensity{Max: 5, Within: 10 * minute}
-	own  = core.Intensity{Max: 5, Within: minute}
+	leaf = budget{core.Intensity{Max: 30, Within: minute}, core.Intensity{Max: 500, Within: hour}}
+	many = budget{core.Intensity{Max: 15, Within: minute}, core.Intensity{Max: 20, Within: 6 * hour}}
+	mid  = budget{core.Intensity{Max: 10, Within: 5 * minute}, core.Intensity{Max: 20, Within: 6 * hour}}
+	top  = budget{core.Intensity{Max: 5, Within: 10 * minute}, core.Intensity{Max: 6, Within: 24 * hour}}
+	own  = budget{core.Intensity{Max: 5, Within: minute}, core.Intensity{Max: 30, Within: hour}}
 )
 
 // Rows is the whole catalog, in the order of the tree.
@@ -112,7 +120,7 @@ var Rows = []Entry{
 	worker("etcd-listener", Listener, "the read-only etcd API", 10*second, 30*second, 5*second, quick),
 	worker("socket", Listener, "the local socket for images", 10*second, 30*second, 5*second, quick),
 	worker("cache", Stateful, "typed objects for everything in this process", 30*second, 30*second, 10*second, quick),
-	group("controllers", "one group for each controller", core.OneForOne, leaf, restartWith(slow)),
+	group("controllers", "one group for each controller", core.OneForOne, many, restartWith(slow)),
 	// A dispatcher that starts anew wakes every manifest, so a new pool fills again.
 	group("controller", "reconcilers and their dispatcher", core.RestForOne, leaf, restartWith(slow)),
 	worker("dispatcher", Stateless, "turns events into wake-ups of manifests", 30*second, 30*second, 10*second, quick),

@@ -23,10 +23,11 @@ func Print(w io.Writer) error {
 		}
 		fmt.Fprintln(t, e.Does)
 	}
-	fmt.Fprintln(t, "\nGROUP\tSTRATEGY\tRESTARTS\tWITHIN\tABANDONED")
+	fmt.Fprintln(t, "\nGROUP\tSTRATEGY\tBURST\tWITHIN\tSUSTAINED\tWITHIN\tABANDONED")
 	for _, e := range Rows {
 		if g := e.Spec.Group; e.Spec.Kind == core.Supervisor {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\n", e.Spec.Row, g.Strategy, g.Intensity.Max, g.Intensity.Within, g.MaxAbandoned)
+			fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%s\t%d\n",
+				e.Spec.Row, g.Strategy, g.Intensity.Max, g.Intensity.Within, g.Sustained.Max, g.Sustained.Within, g.MaxAbandoned)
 		}
 	}
 	fmt.Fprintln(t, "\nCURVE\tINITIAL\tFACTOR\tCAP\tJITTER\tRESET")

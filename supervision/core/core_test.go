@@ -37,7 +37,10 @@ func TestUnsetFieldsAreErrors(t *testing.T) {
 	}
 	group := good
 	group.Kind = Supervisor
-	group.Group = GroupSpec{Strategy: Pool, Intensity: Intensity{Max: 1, Within: time.Second}, MaxAbandoned: 1}
+	group.Group = GroupSpec{
+		Strategy: Pool, Intensity: Intensity{Max: 1, Within: time.Second},
+		Sustained: Intensity{Max: 2, Within: time.Minute}, MaxAbandoned: 1,
+	}
 	if err := group.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +58,8 @@ func TestUnsetFieldsAreErrors(t *testing.T) {
 		"Strategy":             func(c *ChildSpec) { c.Group.Strategy = 0 },
 		"Intensity.Max":        func(c *ChildSpec) { c.Group.Intensity.Max = 0 },
 		"Intensity.Within":     func(c *ChildSpec) { c.Group.Intensity.Within = 0 },
+		"Sustained.Max":        func(c *ChildSpec) { c.Group.Sustained.Max = 0 },
+		"Sustained.Within":     func(c *ChildSpec) { c.Group.Sustained.Within = 0 },
 		"MaxAbandoned":         func(c *ChildSpec) { c.Group.MaxAbandoned = 0 },
 		"Policy[BindFailure]":  func(c *ChildSpec) { c.Policy[BindFailure] = Reaction{} },
 		"Policy[ErrorReturn]":  func(c *ChildSpec) { c.Policy[ErrorReturn].Do = 0 },
@@ -91,8 +96,17 @@ func TestImpossibleFieldsAreErrors(t *testing.T) {
 func life(s *Solo, spec *ChildSpec, kind FaultKind, now time.Time) (time.Duration, bool) {
 	s.Begin(now)
 	s.Ready(now)
-	s.Faulted(spec, Intensity{Max: 2, Within: time.Minute}, kind, now)
+	g := GroupSpec{Intensity: Intensity{Max: 2, Within: time.Minute}, Sustained: Intensity{Max: 4, Within: time.Hour}}
+	s.Faulted(spec, &g, kind, now)
 	return s.AfterExit(spec, now, 0)
+}
+
+// failAfter lets a running member fail after a while and returns the wait.
+func failAfter(s *Solo, spec *ChildSpec, now time.Time, served time.Duration) time.Duration {
+	g := GroupSpec{Intensity: Intensity{Max: 2, Within: time.Minute}, Sustained: Intensity{Max: 4, Within: time.Hour}}
+	s.Faulted(spec, &g, Panic, now.Add(served))
+	got, _ := s.AfterExit(spec, now.Add(served), 0)
+	return got
 }
 
 func TestSoloIsParkedBeyondItsBudget(t *testing.T) {
@@ -107,8 +121,13 @@ func TestSoloIsParkedBeyondItsBudget(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
-	if got, _ := life(s, &spec, Panic, now.Add(2*time.Minute)); got != 8*time.Second || s.State != BackingOff {
-		t.Errorf("after the window the member is %v for %v", s.State, got)
+	if got, _ := life(s, &spec, Panic, now.Add(2*time.Minute)); got != 8*time.Second || s.State != Parked {
+		t.Errorf("a parked member that failed at its next try is %v for %v", s.State, got)
+	}
+	s.Begin(now)
+	s.Ready(now)
+	if got := failAfter(s, &spec, now, 3*time.Minute); got != time.Second || s.State != BackingOff {
+		t.Errorf("after long service the member is %v for %v", s.State, got)
 	}
 	s.Forgive()
 	if got, _ := life(s, &spec, Panic, now); got != time.Second {

@@ -27,6 +27,7 @@ type world struct {
 func newWorld(t *testing.T, strategy Strategy, seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	spec := GroupSpec{Strategy: strategy, Intensity: Intensity{Max: 1 + rng.IntN(5), Within: 10 * time.Second}, MaxAbandoned: 1 + rng.IntN(3)}
+	spec.Sustained = Intensity{Max: spec.Intensity.Max + rng.IntN(10), Within: time.Minute}
 	var children []ChildSpec
 	for i := range 1 + rng.IntN(5) {
 		c := testChild(string(rune('a' + i)))
@@ -239,32 +240,41 @@ func TestManySeeds(t *testing.T) {
 	}
 }
 
-// FuzzBudget compares the ring with the obvious list of all accepted restarts.
-func FuzzBudget(f *testing.F) {
-	f.Add(uint8(3), []byte{1, 1, 1, 1, 30, 1})
-	f.Fuzz(func(t *testing.T, limit uint8, gaps []byte) {
-		in := Intensity{Max: 1 + int(limit)%20, Within: 50 * time.Second}
-		b := budget{intensity: in}
+// FuzzBudgets compares the rings with the obvious list of all accepted restarts.
+func FuzzBudgets(f *testing.F) {
+	f.Add(uint8(3), uint8(5), []byte{1, 1, 1, 1, 30, 1})
+	f.Add(uint8(3), uint8(1), []byte{1, 50, 1, 50, 50, 60, 60, 60, 60, 60})
+	f.Fuzz(func(t *testing.T, limit, slow uint8, gaps []byte) {
+		g := GroupSpec{
+			Intensity: Intensity{Max: 1 + int(limit)%20, Within: 50 * time.Second},
+			Sustained: Intensity{Max: 1 + int(slow)%40, Within: 500 * time.Second},
+		}
+		b := newBudgets(g)
 		var accepted []time.Time
 		now := time.Unix(1e9, 0)
 		for _, gap := range gaps {
 			now = now.Add(time.Duration(gap) * time.Second)
-			recent := 0
-			for _, at := range accepted {
-				if now.Sub(at) < in.Within {
-					recent++
-				}
-			}
-			want := recent < in.Max
+			want := recent(accepted, now, g.Intensity) && recent(accepted, now, g.Sustained)
 			if got := b.spend(now); got != want {
-				t.Fatalf("spend = %v with %d of %d restarts in the window", got, recent, in.Max)
+				t.Fatalf("spend = %v after %v of %+v", got, accepted, g)
 			}
 			if want {
 				accepted = append(accepted, now)
 			}
-			if len(b.ring) > in.Max {
-				t.Fatalf("the ring has %d places", len(b.ring))
+			if len(b.burst.ring) > g.Intensity.Max || len(b.sustained.ring) > g.Sustained.Max {
+				t.Fatalf("the rings have %d and %d places", len(b.burst.ring), len(b.sustained.ring))
 			}
 		}
 	})
+}
+
+// recent tells whether fewer restarts than allowed lie in the window before now.
+func recent(accepted []time.Time, now time.Time, in Intensity) bool {
+	n := 0
+	for _, at := range accepted {
+		if now.Sub(at) < in.Within {
+			n++
+		}
+	}
+	return n < in.Max
 }

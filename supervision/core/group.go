@@ -107,9 +107,12 @@ type Child struct {
 	State    State
 	Gen      uint64
 	Restarts int
-	// failures in a row of each kind, for the back-off; since is when State was entered.
+	// Since is when State was entered, NextTry when a waiting child is started again.
+	Since, NextTry time.Time
+	// failures in a row of each kind, for the back-off; broken is when the trouble began that
+	// has not been repaired yet.
 	failures [NumFaultKinds]int
-	since    time.Time
+	broken   time.Time
 	// up is what the group wants of the child; faulted marks a generation that is on its way
 	// out, byHand one that a person wants anew.
 	up, faulted, byHand, started bool
@@ -120,7 +123,8 @@ type Child struct {
 type Group struct {
 	spec      GroupSpec
 	children  []Child
-	budget    budget
+	budgets   budgets
+	moves     []Move
 	abandoned int
 	rnd       func() float64
 	started   bool
@@ -136,7 +140,7 @@ type Group struct {
 
 // NewGroup prepares a group; rnd in [0,1) feeds the jitter.
 func NewGroup(spec GroupSpec, children []ChildSpec, rnd func() float64) *Group {
-	g := &Group{spec: spec, budget: budget{intensity: spec.Intensity}, rnd: rnd}
+	g := &Group{spec: spec, budgets: newBudgets(spec), rnd: rnd}
 	for _, c := range children {
 		g.children = append(g.children, Child{Spec: c})
 	}
@@ -153,7 +157,7 @@ func (g *Group) Children() []Child { return g.children }
 // Step takes one event and returns what to do, in order. The slice is valid until the
 // next Step.
 func (g *Group) Step(now time.Time, e Event) []Action {
-	g.now, g.out = now, g.out[:0]
+	g.now, g.out, g.moves = now, g.out[:0], g.moves[:0]
 	g.apply(e)
 	g.advance()
 	return g.out
@@ -205,7 +209,46 @@ func (g *Group) applyChild(c *Child, e Event) {
 	}
 }
 
-func (g *Group) enter(c *Child, s State) { c.State, c.since = s, g.now }
+// Move is one change of a child's state.
+type Move struct {
+	Child    int
+	Gen      uint64
+	From, To State
+	// NextTry is when a waiting child is started again.
+	NextTry time.Time
+	// Repair is how long the child had been broken, once it runs again after a fault.
+	Repair time.Duration
+	// Abandoned tells that the generation that left would not stop.
+	Abandoned bool
+}
+
+// Moves are the changes of state of the last Step, in order; the slice is valid until the
+// next. States that a child only passed through are left out.
+func (g *Group) Moves() []Move { return g.moves }
+
+func (g *Group) enter(c *Child, s State) {
+	m := Move{Child: g.indexOf(c), Gen: c.Gen, From: c.State, To: s}
+	if s == Running && !c.broken.IsZero() {
+		m.Repair, c.broken = g.now.Sub(c.broken), time.Time{}
+	}
+	c.State, c.Since, c.NextTry = s, g.now, time.Time{}
+	if n := len(g.moves); n > 0 && g.moves[n-1].Child == m.Child && m.From == Idle {
+		m.From, m.Abandoned = g.moves[n-1].From, g.moves[n-1].Abandoned
+		g.moves = g.moves[:n-1]
+	}
+	if m.From != m.To {
+		g.moves = append(g.moves, m)
+	}
+}
+
+func (g *Group) indexOf(c *Child) int {
+	for i := range g.children {
+		if c == &g.children[i] {
+			return i
+		}
+	}
+	return -1
+}
 
 func (g *Group) emit(a Action) { g.out = append(g.out, a) }
 
@@ -240,10 +283,13 @@ func (g *Group) faulted(i int, kind FaultKind) {
 
 // countFailure takes one step on the curve of a kind, or begins it anew after long service.
 func (c *Child) countFailure(kind FaultKind, now time.Time) {
-	if c.State == Running && now.Sub(c.since) >= c.Spec.Policy[kind].Backoff.Reset {
+	if c.State == Running && now.Sub(c.Since) >= c.Spec.Policy[kind].Backoff.Reset {
 		c.failures[kind] = 0
 	}
 	c.failures[kind]++
+	if c.broken.IsZero() {
+		c.broken = now
+	}
 }
 
 // restart takes down what shares the child's fate; advance brings it up again. A taken
@@ -253,7 +299,7 @@ func (g *Group) restart(i int, kind FaultKind) {
 		g.children[i].up = false
 		return
 	}
-	if !g.budget.spend(g.now) {
+	if !g.budgets.spend(g.now) {
 		g.fail(i, kind)
 		return
 	}
@@ -328,7 +374,8 @@ func (g *Group) afterFault(c *Child, i int) {
 		delay, state = cell.Backoff.Cap, Parked
 	}
 	g.enter(c, state)
-	c.up = true
+	c.up, c.NextTry = true, g.now.Add(delay)
+	g.moves[len(g.moves)-1].NextTry = c.NextTry
 	g.emit(Action{Kind: Wait, Child: i, Gen: c.Gen, Delay: delay})
 }
 
@@ -368,6 +415,9 @@ func (g *Group) stopElapsed(i int) {
 		g.fail(i, Hang)
 	}
 	g.exited(i, false)
+	for j := range g.moves {
+		g.moves[j].Abandoned = g.moves[j].Abandoned || g.moves[j].Child == i
+	}
 }
 
 // restartByHand costs no budget and forgets the failures of the child.

@@ -14,44 +14,81 @@ type Solo struct {
 
 // trouble is the history of a member that has failed; most members never need one.
 type trouble struct {
-	budget   budget
+	budgets  budgets
 	failures [NumFaultKinds]int
-	fault    FaultKind
-	faulted  bool
-	park     bool
+	// broken is when the trouble began that has not been repaired yet, next when the next
+	// generation is due; Unix nanoseconds, 0 for never.
+	broken, next int64
+	fault        FaultKind
+	faulted      bool
+	// park: the member was or is to be parked, which lasts until it has served for long.
+	park bool
 }
 
 // Begin notes the start of a generation.
 func (s *Solo) Begin(now time.Time) {
-	s.enter(Starting, now)
+	s.Enter(Starting, now)
 	if s.trouble != nil {
 		s.trouble.faulted = false
 	}
 }
 
-// Ready notes the acknowledgement of a start.
-func (s *Solo) Ready(now time.Time) {
-	if s.State == Starting {
-		s.enter(Running, now)
+// Ready notes the acknowledgement of a start, and tells how long the member had been broken.
+func (s *Solo) Ready(now time.Time) (repair time.Duration) {
+	if s.State != Starting {
+		return 0
+	}
+	s.Enter(Running, now)
+	if t := s.trouble; t != nil && t.broken != 0 {
+		repair, t.broken = time.Duration(now.UnixNano()-t.broken), 0
+	}
+	return repair
+}
+
+// Enter notes a new state.
+func (s *Solo) Enter(state State, now time.Time) {
+	s.State, s.since = state, now.UnixNano()
+	if s.trouble != nil {
+		s.trouble.next = 0
 	}
 }
 
-func (s *Solo) enter(state State, now time.Time) { s.State, s.since = state, now.UnixNano() }
+// Since is when State was entered.
+func (s *Solo) Since() time.Time { return moment(s.since) }
+
+// NextTry is when a waiting member is started again; zero when it does not wait.
+func (s *Solo) NextTry() time.Time {
+	if s.trouble == nil {
+		return time.Time{}
+	}
+	return moment(s.trouble.next)
+}
+
+func moment(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
 
 // Faulted notes a fault of the live generation and reports whether the pool itself has to
-// fail. Beyond the intensity the member is parked.
-func (s *Solo) Faulted(spec *ChildSpec, in Intensity, kind FaultKind, now time.Time) (escalate bool) {
+// fail. Beyond the intensities of the pool g the member is parked. A parked member that
+// fails again before it has served for the back-off's Reset is parked again.
+func (s *Solo) Faulted(spec *ChildSpec, g *GroupSpec, kind FaultKind, now time.Time) (escalate bool) {
 	if s.trouble == nil {
-		s.trouble = &trouble{budget: budget{intensity: in}}
+		s.trouble = &trouble{budgets: newBudgets(*g)}
 	}
 	t, cell := s.trouble, spec.Policy[kind]
 	if s.State == Running && now.UnixNano()-s.since >= int64(cell.Backoff.Reset) {
-		t.failures[kind] = 0
+		t.failures[kind], t.park = 0, false
 	}
 	t.failures[kind]++
 	t.fault, t.faulted = kind, true
-	t.park = cell.Do == DoPark || cell.Do == DoRestart && kind != BindFailure && !t.budget.spend(now)
-	s.enter(Stopping, now)
+	if t.broken == 0 {
+		t.broken = now.UnixNano()
+	}
+	t.park = cell.Do == DoPark || cell.Do == DoRestart && kind != BindFailure && (t.park || !t.budgets.spend(now))
+	s.Enter(Stopping, now)
 	return cell.Do == DoEscalate
 }
 
@@ -63,18 +100,19 @@ func (s *Solo) Forgive() { s.trouble = nil }
 func (s *Solo) AfterExit(spec *ChildSpec, now time.Time, rnd float64) (delay time.Duration, up bool) {
 	t := s.trouble
 	if t == nil || !t.faulted {
-		s.enter(Idle, now)
+		s.Enter(Idle, now)
 		return 0, true
 	}
 	cell := spec.Policy[t.fault]
 	if spec.Restart == Temporary || cell.Do == DoStop || cell.Do == DoEscalate {
-		s.enter(Dead, now)
+		s.Enter(Dead, now)
 		return 0, false
 	}
+	delay, state := cell.Backoff.Delay(t.failures[t.fault], rnd), BackingOff
 	if t.park {
-		s.enter(Parked, now)
-		return cell.Backoff.Cap, true
+		delay, state = cell.Backoff.Cap, Parked
 	}
-	s.enter(BackingOff, now)
-	return cell.Backoff.Delay(t.failures[t.fault], rnd), true
+	s.Enter(state, now)
+	t.next = now.Add(delay).UnixNano()
+	return delay, true
 }

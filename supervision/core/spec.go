@@ -80,7 +80,7 @@ type Mailbox struct {
 	Overflow Overflow
 }
 
-// Intensity is how many restarts a group bears within a window before it fails itself.
+// Intensity is how many restarts are borne within a window.
 type Intensity struct {
 	Max    int
 	Within time.Duration
@@ -107,10 +107,12 @@ type ChildSpec struct {
 }
 
 // GroupSpec is the part of a supervisor's spec that concerns its children. For a Pool the
-// Intensity is that of each child.
+// intensities are those of each child.
 type GroupSpec struct {
-	Strategy  Strategy
-	Intensity Intensity
+	Strategy Strategy
+	// Intensity bounds a burst of restarts, Sustained what may go on for longer: its window
+	// is longer and its rate lower. A restart has to be within both.
+	Intensity, Sustained Intensity
 	// MaxAbandoned is how many children may be abandoned before the supervisor escalates.
 	MaxAbandoned int
 }
@@ -189,7 +191,23 @@ func (r Reaction) check(f *findings, field string) {
 
 func (g GroupSpec) check(f *findings) {
 	f.require("Strategy", g.Strategy == 0, g.Strategy <= Pool)
-	f.require("Intensity.Max", g.Intensity.Max == 0, g.Intensity.Max > 0 && g.Intensity.Max <= MaxIntensity)
-	f.require("Intensity.Within", g.Intensity.Within == 0, g.Intensity.Within > 0)
+	g.Intensity.check(f, "Intensity")
+	g.Sustained.check(f, "Sustained")
+	f.require("Sustained beside Intensity", false, g.Sustained.slowerThan(g.Intensity))
 	f.require("MaxAbandoned", g.MaxAbandoned == 0, g.MaxAbandoned > 0)
+}
+
+func (in Intensity) check(f *findings, field string) {
+	f.require(field+".Max", in.Max == 0, in.Max > 0 && in.Max <= MaxIntensity)
+	f.require(field+".Within", in.Within == 0, in.Within > 0)
+}
+
+// slowerThan tells whether the intensity limits something that the burst does not, and the
+// other way round. Unset ones are found elsewhere.
+func (in Intensity) slowerThan(burst Intensity) bool {
+	if in.Max <= 0 || in.Within <= 0 || burst.Max <= 0 || burst.Within <= 0 {
+		return true
+	}
+	lower := float64(in.Max)/float64(in.Within) < float64(burst.Max)/float64(burst.Within)
+	return lower && in.Max >= burst.Max && in.Within > burst.Within
 }

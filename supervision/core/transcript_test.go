@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite testdata/*.play")
 // TestTranscripts replays testdata/*.play. A line is either a comment, a declaration or an
 // event; what the group answers is written below an event, indented.
 //
-//	group STRATEGY max=N within=D abandoned=N
+//	group STRATEGY max=N within=D [slow-max=N slow-within=D] abandoned=N
 //	child ID TYPE [significant] [panic=stop|park|escalate] ...
 //	TIME EVENT [CHILD[#GEN]] [FAULT]
 func TestTranscripts(t *testing.T) {
@@ -85,7 +85,10 @@ func (p *play) line(f []string) {
 
 func (p *play) declareGroup(f []string) {
 	strategies := map[string]Strategy{"one_for_one": OneForOne, "one_for_all": OneForAll, "rest_for_one": RestForOne}
-	p.spec = GroupSpec{Strategy: strategies[f[0]], Intensity: Intensity{Max: 3, Within: 10 * time.Second}, MaxAbandoned: 2}
+	p.spec = GroupSpec{
+		Strategy: strategies[f[0]], Intensity: Intensity{Max: 3, Within: 10 * time.Second},
+		Sustained: Intensity{Max: 1000, Within: 24 * time.Hour}, MaxAbandoned: 2,
+	}
 	for _, opt := range f[1:] {
 		name, value, _ := strings.Cut(opt, "=")
 		switch name {
@@ -93,6 +96,10 @@ func (p *play) declareGroup(f []string) {
 			p.spec.Intensity.Max = p.number(value)
 		case "within":
 			p.spec.Intensity.Within = p.duration(value)
+		case "slow-max":
+			p.spec.Sustained.Max = p.number(value)
+		case "slow-within":
+			p.spec.Sustained.Within = p.duration(value)
 		case "abandoned":
 			p.spec.MaxAbandoned = p.number(value)
 		}

@@ -54,7 +54,7 @@ func port(cfg Config) supervision.Spec {
 	}
 	root := child
 	root.ID, root.Kind = "root", core.Supervisor
-	root.Group = core.GroupSpec{Strategy: core.OneForOne, Intensity: core.Intensity{Max: 100, Within: time.Minute}, MaxAbandoned: 3}
+	root.Group = core.GroupSpec{Strategy: core.OneForOne, Intensity: core.Intensity{Max: 100, Within: time.Minute}, Sustained: core.Intensity{Max: 1000, Within: 24 * time.Hour}, MaxAbandoned: 3}
 	return supervision.Spec{ChildSpec: root, Children: []supervision.Spec{{ChildSpec: child, Start: func() supervision.Handler { return New(cfg) }}}}
 }
 
