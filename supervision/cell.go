@@ -118,7 +118,7 @@ func (c *cell) post(msg any) bool {
 	if c.inbox.n >= c.spec.Mailbox.Limit {
 		return c.overflow(msg)
 	}
-	c.inbox.push(msg)
+	c.inbox.pushAt(msg, c.sys.dog.now.Load())
 	c.wakeAndUnlock()
 	return true
 }
@@ -150,7 +150,7 @@ func (c *cell) postOwn(msg any) {
 func (c *cell) overflow(msg any) bool {
 	if c.spec.Mailbox.Overflow == core.DropOldest {
 		old := c.inbox.pop()
-		c.inbox.push(msg)
+		c.inbox.pushAt(msg, c.sys.dog.now.Load())
 		c.wakeAndUnlock()
 		c.sys.deadLetter(c.slot.path, old, whyDropped)
 		return true

@@ -22,7 +22,7 @@ type Node struct {
 	Generation     uint64
 	Restarts       int
 	// Mailbox is how many messages wait, OldestFor for how long the oldest of them has, to
-	// within a tick of the watchdog; Handled how many this generation has taken.
+	// within a tick of the watchdog (a second or less); Handled how many this generation has taken.
 	Mailbox   int
 	OldestFor time.Duration
 	Handled   uint64
@@ -101,6 +101,7 @@ func (v *view) cell(c *cell) Node {
 	n := v.place(c.slot, c.spec)
 	n.Generation, n.Handled = c.gen, c.seq.Load()/2
 	c.mu.Lock()
+	n.OldestFor = c.inbox.oldestFor(c.sys.dog.now.Load())
 	n.Mailbox, n.Hung = c.inbox.n+c.control.n, c.reported || c.lateStart
 	if c.current != nil {
 		n.BusyWith = fmt.Sprintf("%T", c.current)

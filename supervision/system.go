@@ -119,6 +119,7 @@ func New(cfg Config) (*System, error) {
 		stacks: map[string]string{}, left: map[string][]*zombie{},
 	}
 	s.dog.tick.Store(int64(slowestTick))
+	s.dog.now.Store(s.clock.Now().UnixNano())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }

@@ -27,8 +27,8 @@ var errNotReady = errors.New("the start was not acknowledged in time")
 
 // watchdog is the timer behind scan.
 type watchdog struct {
-	// tick is the pace, in nanoseconds.
-	tick atomic.Int64
+	// tick is the pace, in nanoseconds; now is when it looked last, as Unix nanoseconds.
+	tick, now atomic.Int64
 
 	mu sync.Mutex
 	// round counts the timers; only the last one counts.
@@ -93,6 +93,7 @@ func (d *watchdog) rest() {
 
 // scan checks every child and reports the hung ones.
 func (s *System) scan(now int64) {
+	s.dog.now.Store(now)
 	var hung []*cell
 	s.mu.Lock()
 	for _, c := range s.cells {
