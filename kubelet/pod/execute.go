@@ -176,7 +176,9 @@ func startFailure(err error) error {
 	f := &core.StartFailure{Reason: runtime.ReasonCreateContainer, Err: err}
 	if s := (*runtime.StartError)(nil); errors.As(err, &s) {
 		f.Reason, f.ExitCode, f.Ran = s.Reason, startErrorExitCode, s.Reason == runtime.ReasonRunContainer
-		f.Err = errors.New(s.Message)
+		if f.Err = errors.New(s.Message); errors.Is(err, context.Canceled) {
+			f.Err = err
+		}
 	}
 	return f
 }

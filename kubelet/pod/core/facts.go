@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -92,11 +93,14 @@ func (m *Machine) SandboxBroke() {
 }
 
 func (m *Machine) finish(s *stage, err error, now time.Time, reason string) {
-	if err != nil && err.Error() != s.err {
+	if err != nil && !m.calledOff(err) {
 		m.record(v1.EventTypeWarning, reason, err.Error(), "")
 	}
 	s.finish(err, now)
 }
+
+// calledOff tells whether work failed only because the pod is being ended: that is no failure to tell of.
+func (m *Machine) calledOff(err error) bool { return m.Stopping() && errors.Is(err, context.Canceled) }
 
 // lost forgets the sandbox's runs but for what status still shows.
 func (c *container) lost(now time.Time) {
@@ -132,6 +136,9 @@ func (m *Machine) ImageEnsured(name, ref, id, reason string, err error, now time
 	i.failures++
 	i.progress, i.failedAt, i.retryAt = idle, now, now.Add(pullDelay(i.failures))
 	i.reason, i.message, i.backOff = reason, err.Error(), false
+	if m.calledOff(err) {
+		return
+	}
 	m.record(v1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", c.spec.Image, err), name)
 	m.record(v1.EventTypeWarning, "Failed", "Error: "+reason, name)
 }
@@ -192,7 +199,12 @@ func (m *Machine) ContainerStartFailed(name string, attempt int, err error, now 
 	c.starting = false
 	f := &StartFailure{Reason: "CreateContainerError", Err: err}
 	errors.As(err, &f)
-	m.record(v1.EventTypeWarning, "Failed", "Error: "+f.Error(), name)
+	if f.Ran {
+		m.record(v1.EventTypeNormal, "Created", "Container created: "+name, name)
+	}
+	if !m.calledOff(err) {
+		m.record(v1.EventTypeWarning, "Failed", "Error: "+f.Error(), name)
+	}
 	if f.Ran {
 		c.setRun(Run{Attempt: attempt, CreatedAt: now, StartedAt: now, FinishedAt: now, ExitCode: f.ExitCode, Reason: "StartError",
 			Message: f.Error(), Image: c.image.ref, ImageID: c.image.id})

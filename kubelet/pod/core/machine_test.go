@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -408,6 +409,41 @@ func TestStartErrors(t *testing.T) {
 	s := p.status().ContainerStatuses[0]
 	if s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" || s.LastTerminationState.Terminated.Reason != "StartError" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// What fails because the pod is being deleted is not told as a failure.
+func TestCalledOffWorkIsNoFailure(t *testing.T) {
+	cause := fmt.Errorf("cannot start container: %w", context.Canceled)
+	for _, deleted := range []bool{false, true} {
+		m := New(pod(v1.RestartPolicyAlways, "x"), nil, time.Unix(1000, 0))
+		if deleted {
+			m.PodRemoved()
+		}
+		now := time.Unix(1000, 0)
+		m.VolumesMounted(cause, now)
+		m.ImageEnsured("x", "", "", "ErrImagePull", cause, now)
+		m.ContainerStartFailed("x", 0, &StartFailure{Reason: "CreateContainerError", Err: cause}, now)
+		warnings := 0
+		for _, a := range m.pending {
+			if a.Kind == Record && a.Type == v1.EventTypeWarning {
+				warnings++
+			}
+		}
+		if (warnings == 0) != deleted {
+			t.Errorf("deleted %t: %d warnings", deleted, warnings)
+		}
+	}
+}
+
+// Each attempt that fails is told; the sender counts repetitions up.
+func TestEachFailedMountIsTold(t *testing.T) {
+	m := New(pod(v1.RestartPolicyAlways, "x"), nil, time.Unix(1000, 0))
+	for i := range 3 {
+		m.VolumesMounted(errors.New("no such secret"), time.Unix(1000+int64(i), 0))
+	}
+	if got := len(m.pending); got != 3 {
+		t.Errorf("%d Events of 3 attempts", got)
 	}
 }
 
