@@ -1,8 +1,9 @@
-// Package cluster holds what makes several hosts one cluster: for now the keys by which they prove who they are.
+// Package cluster holds what makes several hosts one cluster: the keys by which they prove who they are, and gossip about who is there.
 //
 // # What is where
 //
 //   - identity: certificate authorities, certificates, the key of ServiceAccount tokens, the administrator's kubeconfig.
+//   - gossip: membership by SWIM, and the redialling that heals partitions. A single host does not run it.
 //
 // # The caller's duties
 //
