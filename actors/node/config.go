@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
 
 // Defaults of a node that is told nothing.
@@ -61,6 +63,8 @@ type Config struct {
 	LogLevel string `json:"logLevel,omitempty"`
 	// FaultInjection opens /debug/faults to members of system:masters, for drills.
 	FaultInjection bool `json:"faultInjection,omitempty"`
+	// FaultPolicies override what the catalog says of single children.
+	FaultPolicies []catalog.Override `json:"faultPolicies,omitempty"`
 	// PprofAddr serves Go profiles on a loopback address; off by default.
 	PprofAddr string `json:"pprofAddr,omitempty"`
 	// Version is this build's version, shown by the API and in logs.

@@ -38,7 +38,7 @@ func (p *parts) socketChild(service kubelet.ImageService, health http.Handler) s
 				l.Close()
 				return err
 			}
-			return p.serveHTTP(ctx, l, nil, localHandler(service, health))
+			return p.serveHTTP(ctx, l, nil, localHandler(service, health, p.steering(ctx)))
 		}})
 }
 
@@ -51,8 +51,14 @@ func removeSocket(path string) error {
 	return nil
 }
 
-func localHandler(service kubelet.ImageService, health http.Handler) http.Handler {
+// steering is what the socket shows of the tree until ctx ends.
+func (p *parts) steering(ctx context.Context) *steering {
+	return &steering{sys: p.sys, root: &p.root, overrides: p.cfg.FaultPolicies, lease: noLease, gone: ctx, log: p.log}
+}
+
+func localHandler(service kubelet.ImageService, health http.Handler, tree *steering) http.Handler {
 	mux := http.NewServeMux()
+	tree.routes(mux)
 	mux.Handle("GET /livez", health)
 	mux.Handle("GET /readyz", health)
 	mux.HandleFunc("GET "+imagesPath, func(w http.ResponseWriter, _ *http.Request) {

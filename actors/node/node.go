@@ -90,6 +90,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	clock := supervision.RealClock()
 	begin := clock.Now()
 	countPanics()
+	if last, ok := ReadLastExit(cfg.DataDir); ok {
+		log.Warn("the last run gave up", "at", last.At.Format(time.RFC3339), "reason", last.Reason)
+	}
 	if err := claimCgroupRoot(cfg); err != nil {
 		return Report{}, err
 	}
@@ -113,8 +116,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	boot.Go("start", func(context.Context) error { booted <- p.start(h); return nil })
 	err = p.await(ctx, booted, begin)
 	h.Drain()
-	report := p.stop(ctx)
-	return report, err
+	return p.recordExit(begin, p.stop(ctx), err)
 }
 
 // prepare makes the system and its judge.
@@ -161,7 +163,7 @@ func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time)
 		case <-ctx.Done():
 			return nil
 		case e := <-p.sys.Done():
-			return fmt.Errorf("the node gave up: %w", e.Fault)
+			return fmt.Errorf("%w: %w", ErrGaveUp, e.Fault)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 	if p.cfg.EtcdAddr != "off" {
 		listeners = append(listeners, worker("etcd-listener", p.etcdChild))
 	}
-	return group("node",
+	root := group("node",
 		group("store", worker("engine", p.engineChild), worker("maintenance", p.maintenanceChild)),
 		group("cluster", worker("identity", p.identityChild)),
 		group("api",
@@ -78,7 +78,9 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 		sched,
 		klet.Spec(),
 		worker("health", h.Child),
-	), nil
+	)
+	err = catalog.Apply(&root, p.cfg.FaultPolicies)
+	return root, err
 }
 
 func (p *parts) controllers() ([]supervision.Spec, error) {

@@ -200,11 +200,20 @@ func (c *checker) restarts(r *Restarts, spec *core.ChildSpec) {
 		return
 	case spec.Kind != core.Supervisor:
 		c.wrong("restarts is the budget of a supervisor, and this is a worker; set it on the group above")
-	case r.Burst == nil:
-		c.wrong("restarts changes nothing; give burst: {max, within}")
-	}
-	if spec.Kind == core.Supervisor {
+	case *r == (Restarts{}):
+		c.wrong("restarts changes nothing; give burst or sustained: {max, within}")
+	default:
 		c.rate("restarts.burst", r.Burst, &spec.Group.Intensity)
+		c.rate("restarts.sustained", r.Sustained, &spec.Group.Sustained)
+		c.sustained(spec.Group.Intensity, spec.Group.Sustained)
+	}
+}
+
+// sustained holds that each of two budgets limits something that the other does not.
+func (c *checker) sustained(burst, long core.Intensity) {
+	lower := float64(long.Max)/float64(long.Within) < float64(burst.Max)/float64(burst.Within)
+	if len(c.findings) == 0 && !(lower && long.Max >= burst.Max && long.Within > burst.Within) {
+		c.wrong("restarts.sustained %s beside restarts.burst %s: it has to allow as many in a longer time, at a lower rate; give both", rateText(long), rateText(burst))
 	}
 }
 

@@ -20,9 +20,10 @@ type Effective struct {
 	Start Value `json:"start"`
 	Hang  Value `json:"hang"`
 	Stop  Value `json:"stop"`
-	// Restarts is the budget of a supervisor.
-	Strategy string `json:"strategy,omitempty"`
-	Restarts *Value `json:"restarts,omitempty"`
+	// Restarts and Sustained are the budgets of a supervisor: for a burst, and for longer.
+	Strategy  string `json:"strategy,omitempty"`
+	Restarts  *Value `json:"restarts,omitempty"`
+	Sustained *Value `json:"sustained,omitempty"`
 	// On has a cell for each kind of fault, in the catalog's order.
 	On []Reaction `json:"on"`
 }
@@ -51,7 +52,7 @@ func Describe(root *supervision.Spec, overrides []Override) (out []Effective) {
 }
 
 // origins says where each part of one child's settings comes from.
-type origins struct{ on, start, hang, stop, burst string }
+type origins struct{ on, start, hang, stop, burst, sustained string }
 
 // origin looks at rows first, because a path beats a row.
 func origin(path, row string, overrides []Override) (from origins) {
@@ -80,6 +81,7 @@ func (f *origins) add(o *Override) {
 	}
 	if r := o.Restarts; r != nil {
 		set(&f.burst, r.Burst != nil)
+		set(&f.sustained, r.Sustained != nil)
 	}
 }
 
@@ -92,7 +94,8 @@ func effective(path string, s *core.ChildSpec, from origins) Effective {
 		e.On = append(e.On, Reaction{kindNames[k], cell.Do.String(), curveText(cell.Backoff), from.on})
 	}
 	if s.Kind == core.Supervisor {
-		e.Strategy, e.Restarts = s.Group.Strategy.String(), &Value{rateText(s.Group.Intensity), from.burst}
+		e.Strategy = s.Group.Strategy.String()
+		e.Restarts, e.Sustained = &Value{rateText(s.Group.Intensity), from.burst}, &Value{rateText(s.Group.Sustained), from.sustained}
 	}
 	return e
 }
@@ -120,11 +123,11 @@ func curveText(b core.Backoff) string {
 func PrintEffective(w io.Writer, list []Effective) error {
 	curves, sources := &notes{}, &notes{}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PATH\tROW\tSTART\tHANG\tSTOP\tSTRATEGY\tRESTARTS\tPANIC\tHANG\tERROR\tBIND")
+	fmt.Fprintln(t, "PATH\tROW\tSTART\tHANG\tSTOP\tSTRATEGY\tRESTARTS\tSUSTAINED\tPANIC\tHANG\tERROR\tBIND")
 	for _, e := range list {
-		cells := []string{e.Path, e.Row, mark(e.Start, sources), mark(e.Hang, sources), mark(e.Stop, sources), cmp.Or(e.Strategy, "-"), "-"}
-		if e.Restarts != nil {
-			cells[len(cells)-1] = mark(*e.Restarts, sources)
+		cells := []string{e.Path, e.Row, mark(e.Start, sources), mark(e.Hang, sources), mark(e.Stop, sources), cmp.Or(e.Strategy, "-")}
+		for _, budget := range []*Value{e.Restarts, e.Sustained} {
+			cells = append(cells, markOr(budget, sources))
 		}
 		for _, r := range e.On {
 			cells = append(cells, mark(Value{strings.TrimSpace(r.Do + " " + letter(curves.number(r.Backoff))), r.From}, sources))
@@ -154,6 +157,14 @@ func mark(v Value, sources *notes) string {
 		return fmt.Sprintf("%s [%d]", v.Value, n)
 	}
 	return v.Value
+}
+
+// markOr is mark for a value that not every child has.
+func markOr(v *Value, sources *notes) string {
+	if v == nil {
+		return "-"
+	}
+	return mark(*v, sources)
 }
 
 // notes numbers different texts from 1, in the order of appearance; an empty one is 0.

@@ -45,9 +45,11 @@ type Curve struct {
 	Reset   Text     `json:"reset,omitempty"`
 }
 
-// Restarts overrides the budgets of a supervisor; that of a pool is each member's.
+// Restarts overrides the budgets of a supervisor, those of a pool are each member's: a burst
+// of restarts, and what may go on for longer at a lower rate.
 type Restarts struct {
-	Burst *Rate `json:"burst,omitempty"`
+	Burst     *Rate `json:"burst,omitempty"`
+	Sustained *Rate `json:"sustained,omitempty"`
 }
 
 // Rate is at most Max restarts Within a time.

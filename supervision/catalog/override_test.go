@@ -79,7 +79,7 @@ func TestOverridesAreApplied(t *testing.T) {
 		{"path":"node/store/engine","on":`+all(`{"do":"escalate"}`)+`,"windows":{"hang":"45s"}},
 		{"row":"engine","on":`+all(`{"do":"stop"}`)+`,"windows":{"start":"3m"}},
 		{"path":"node/controllers/deployment/manifests/*","on":`+all(`{"do":"park",`+fullCurve+`}`)+`},
-		{"path":"node/controllers","restarts":{"burst":{"max":7,"within":"90s"}}},
+		{"path":"node/controllers","restarts":{"burst":{"max":7,"within":"90s"},"sustained":{"max":20,"within":"3h"}}},
 		{"row":"dispatcher","on":`+all(`{"do":"restart"}`)+`}]`)
 	if err := Apply(&root, list); err != nil {
 		t.Fatal(err)
@@ -137,6 +137,7 @@ func refused() []string {
 		curve(`"initial":"1s",`, ""), curve(`"factor":3,`, ""), curve(`"cap":"30s",`, ""), curve(`"jitter":0,`, ""), curve(`,"reset":"5m"`, ""),
 		curve(`"30s"`, `"100ms"`), curve(`"30s"`, "30"), curve(`:3`, ":0.5"), curve(`"jitter":0`, `"jitter":1`),
 		scheduler(`"restarts":{"burst":{"max":1,"within":"1m"}}`),
+		path("node/controllers", `"restarts":{"burst":{"max":9,"within":"1s"},"sustained":{"max":5,"within":"1h"}}`),
 		path("node/store", `"restarts":{}`), path("node/store", `"restarts":{"burst":{"max":5000,"within":"1h"}}`), path("node/store", `"restarts":{"burst":{"max":5}}`),
 		scheduler(`"windows":{}`), scheduler(`"windows":{"hang":"1us"}`), scheduler(`"windows":{"stop":"soon"}`), scheduler(`"windows":{"stop":"20m"}`),
 		path("node/store", `"windows":{"start":"1m"}`),
