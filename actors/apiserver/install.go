@@ -23,7 +23,7 @@ type installer struct {
 	server    *genericapiserver.GenericAPIServer
 	config    *genericapiserver.Config
 	converter managedfields.TypeConverter
-	encodings *splice.Cache // of single objects, from which lists are put together
+	encodings *splice.Cache // of single objects, from which lists are put together; nil: none are kept
 }
 
 // installCore adds the group with the empty name, which lives under a path of its own.
@@ -86,7 +86,7 @@ func (i *installer) version(prefix string, info *genericapiserver.APIGroupInfo, 
 		OptionsExternalVersion:      info.OptionsExternalVersion,
 		MetaGroupVersion:            info.MetaGroupVersion,
 		ParameterCodec:              info.ParameterCodec,
-		Serializer:                  splice.Wrap(info.NegotiatedSerializer, i.encodings),
+		Serializer:                  i.serializer(info),
 		Creater:                     info.Scheme,
 		Convertor:                   info.Scheme,
 		ConvertabilityChecker:       info.Scheme,
@@ -101,6 +101,14 @@ func (i *installer) version(prefix string, info *genericapiserver.APIGroupInfo, 
 		MinRequestTimeout:           minWatchTimeout,
 		MaxRequestBodyBytes:         maxRequestBodyBytes,
 	}
+}
+
+// serializer puts lists together from kept encodings, unless none are to be kept.
+func (i *installer) serializer(info *genericapiserver.APIGroupInfo) runtime.NegotiatedSerializer {
+	if i.encodings == nil {
+		return info.NegotiatedSerializer
+	}
+	return splice.Wrap(info.NegotiatedSerializer, i.encodings)
 }
 
 // servedByResource returns in which versions each resource of the group is served.

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,7 +24,7 @@ type policyStep struct {
 	update func() error
 }
 
-// ensurePolicy creates or completes upstream's RBAC policy. Existing roles only gain what they lack, and those with the annotation
+// ensurePolicy creates or completes upstream's RBAC policy, and who may see the supervision tree. Existing roles only gain what they lack, and those with the annotation
 // rbac.authorization.kubernetes.io/autoupdate=false are left alone. Listing first spares a question for every object on a first start.
 func (s *Server) ensurePolicy(ctx context.Context) error {
 	var steps []policyStep
@@ -70,7 +71,7 @@ func (s *Server) clusterRoleSteps(ctx context.Context) (steps []policyStep, err 
 		return nil, err
 	}
 	known := namesOf(have.Items, func(r *rbacv1.ClusterRole) string { return r.Name })
-	for _, role := range append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...) {
+	for _, role := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles(), treeRoles()) {
 		steps = append(steps, policyStep{
 			what:   "clusterrole " + role.Name,
 			exists: known[role.Name],
@@ -99,7 +100,7 @@ func (s *Server) clusterBindingSteps(ctx context.Context) (steps []policyStep, e
 		return nil, err
 	}
 	known := namesOf(have.Items, func(b *rbacv1.ClusterRoleBinding) string { return b.Name })
-	for _, binding := range append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...) {
+	for _, binding := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings(), treeBindings()) {
 		steps = append(steps, policyStep{
 			what:   "clusterrolebinding " + binding.Name,
 			exists: known[binding.Name],

@@ -17,8 +17,9 @@ import (
 	openapiutil "k8s.io/kube-openapi/pkg/util"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/nodeactor/nodeactor/actors/apiserver/supervisionrest"
 )
 
 // openAPIConfigs say how documents are named and where their definitions come from. Naming takes a walk over every known type, so it is done
@@ -29,8 +30,8 @@ type openAPIConfigs struct {
 }
 
 var builtinOpenAPI = sync.OnceValue(func() openAPIConfigs {
-	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
-	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme)
+	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(openAPIDefinitions)
+	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, supervisionrest.Scheme)
 	v2 := genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	v2.Info.Title, v2.Info.Version, v2.Definitions = "Kubernetes", KubernetesVersion, nil
 	return openAPIConfigs{v2: v2, v3: openAPIV3Config(definitions, namer)}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/nodeactor/nodeactor/actors/apiserver/supervisionrest"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/store/splice"
@@ -37,6 +38,8 @@ type Config struct {
 
 	Health        http.Handler            // answers /livez, /readyz, /healthz and /metrics; default: those paths are not found
 	ExtraHandlers map[string]http.Handler // further paths, behind authentication and authorization
+
+	Tree supervisionrest.Tree // what is served as actors and faultpolicies; default: neither is served
 
 	// WithoutEffect names further kinds that nobody acts upon, and what whoever writes one is told in a warning, e.g. "no controller runs".
 	WithoutEffect map[schema.GroupResource]string
@@ -181,7 +184,7 @@ func (s *Server) installGroups(config *genericapiserver.Config) error {
 			return err
 		}
 	}
-	return nil
+	return s.installTree(i)
 }
 
 func (s *Server) coreGroup() (*genericapiserver.APIGroupInfo, error) {
