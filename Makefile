@@ -10,7 +10,7 @@ KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/comp
               -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE) -X k8s.io/client-go/pkg/version.gitMajor=1 -X k8s.io/client-go/pkg/version.gitMinor=37
 LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
 # What is run under the race detector, in one build of each package; the end-to-end tests drive the real binary instead.
-UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/vm)
+UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm)
 
 .PHONY: help deps build run test lint unit e2e vm bench crash clean
 help: ## Show the targets.
@@ -43,10 +43,13 @@ unit: ## Unit and integration tests, with the race detector.
 	go test $(GOFLAGS_P) -race -shuffle=on -timeout 15m $(UNIT)
 
 e2e: binaries ## End-to-end tests: the real binary, the real kubectl, real containers (needs root).
-	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m ./test/e2e/
+	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -p 1 ./test/e2e/ ./test/crash/
 
 vm: binaries ## Runtime and pod tests inside a virtual machine with pure cgroup v2.
 	@hack/vm.sh
+
+crash: binaries ## Kill the daemon a thousand times under load, and look for lost writes (about 15 min).
+	CRASH_ROUNDS=1000 NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -timeout 2h ./test/crash/
 
 bench: binaries ## The measures of ARCHITECTURE.md beside the upstream control plane (needs BENCH_KIT).
 	@test/bench/run.sh

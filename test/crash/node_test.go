@@ -1,0 +1,184 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// runPrefix marks everything that a run of these tests makes on the host.
+	runPrefix = "nacrash"
+	// startLimit bounds a start on a busy machine.
+	startLimit = 60 * time.Second
+)
+
+// node is one daemon that is killed and started again.
+type node struct {
+	t                  testing.TB
+	bin, dir           string
+	api, kubelet, etcd string
+	cmd                *exec.Cmd
+	exited             chan error
+}
+
+// TestMain silences the client library: that answers break off is the purpose here.
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+func newNode(t testing.TB) *node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: a node runs as root")
+	}
+	bin := os.Getenv("NODEACTOR_BIN")
+	if bin == "" {
+		bin = "../../bin"
+	}
+	bin, err := filepath.Abs(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "nodeactor")); err != nil {
+		t.Fatalf("build first with `make binaries`: %v", err)
+	}
+	sweep(t, bin)
+	dir, err := os.MkdirTemp("", fmt.Sprintf("%s-%d-", runPrefix, os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, bin: bin, dir: dir, api: freePort(t), kubelet: freePort(t), etcd: freePort(t)}
+	t.Cleanup(n.remove)
+	return n
+}
+
+// sweep removes what a run that was killed has left behind.
+func sweep(t testing.TB, bin string) {
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), runPrefix+"-*"))
+	for _, dir := range old {
+		var pid int
+		fmt.Sscanf(filepath.Base(dir), runPrefix+"-%d-", &pid)
+		if pid > 0 && syscall.Kill(pid, 0) == nil {
+			continue
+		}
+		t.Logf("removing %s, left by an earlier run", dir)
+		_ = exec.Command(filepath.Join(bin, "nodeactor"), "reset", "--yes", "--data-dir", dir, "--cgroup-root", "/"+filepath.Base(dir)).Run()
+		os.RemoveAll(dir)
+	}
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (n *node) logPath() string { return n.dir + ".log" }
+
+// launch starts the daemon in dir, which may be a copy of its directory.
+func (n *node) launch(dir string) {
+	n.t.Helper()
+	log, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer log.Close()
+	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), "run", "--data-dir", dir, "--node-name", "crash", "--api-addr", n.api,
+		"--kubelet-addr", n.kubelet, "--etcd-addr", n.etcd, "--cgroup-root", "/"+filepath.Base(n.dir), "--pod-cidr", "10.219.0.0/24")
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := n.cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.exited = make(chan error, 1)
+	go func(c *exec.Cmd, ch chan error) { ch <- c.Wait() }(n.cmd, n.exited)
+}
+
+// ready waits until the API answers a read of the store, and returns a client without limits.
+func (n *node) ready() (kubernetes.Interface, error) {
+	end := time.Now().Add(startLimit)
+	for {
+		client, err := n.client()
+		if err == nil {
+			err = healthy(client)
+		}
+		if err == nil {
+			return client, nil
+		}
+		select {
+		case gone := <-n.exited:
+			n.cmd = nil
+			return nil, fmt.Errorf("the daemon ended: %w: %s", gone, n.tail(10))
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("not ready within %s: %w", startLimit, err)
+		}
+	}
+}
+
+// healthy asks for a linearizable read.
+func healthy(c kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, err := c.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	return err
+}
+
+func (n *node) client() (kubernetes.Interface, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(n.dir, "admin.kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Timeout = -1, 10*time.Second
+	cfg.WarningHandler = rest.NoWarnings{}
+	return kubernetes.NewForConfig(cfg)
+}
+
+// kill ends the daemon as a crash of the process does.
+func (n *node) kill() {
+	if n.cmd == nil {
+		return
+	}
+	_ = n.cmd.Process.Kill()
+	<-n.exited
+	n.cmd = nil
+}
+
+func (n *node) remove() {
+	if n.t.Failed() {
+		n.t.Logf("end of the daemon's log:\n%s", n.tail(60))
+	}
+	n.kill()
+	out, err := exec.Command(filepath.Join(n.bin, "nodeactor"), "reset", "--yes", "--data-dir", n.dir, "--cgroup-root", "/"+filepath.Base(n.dir)).CombinedOutput()
+	if err != nil {
+		n.t.Errorf("reset: %v: %s", err, out)
+	}
+	os.RemoveAll(n.dir)
+	os.Remove(n.logPath())
+}
+
+func (n *node) tail(lines int) string {
+	b, _ := os.ReadFile(n.logPath())
+	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
