@@ -27,7 +27,8 @@ type Change struct {
 // changeFeed tells subscribers of changes, each in the order in which they happened. Changes are
 // noted under the lock of whoever decides, and told when no lock is held.
 type changeFeed struct {
-	active atomic.Int32
+	// active is how many subscribers there are, pending how many changes wait to be told.
+	active, pending atomic.Int32
 
 	mu      sync.Mutex
 	waiting []Change
@@ -57,19 +58,25 @@ func (s *System) Watch(f func(Change)) (cancel func()) {
 	})
 }
 
-// note queues a change; the caller may hold its own lock, and calls tell without it.
+// note queues a change that somebody wants to know of; the caller may hold its own lock, and
+// calls tell without it.
 func (d *changeFeed) note(c Change) {
-	if d.active.Load() == 0 {
+	if d.active.Load() == 0 && !c.unasked() {
 		return
 	}
 	d.mu.Lock()
 	d.waiting = append(d.waiting, c)
+	d.pending.Add(1)
 	d.mu.Unlock()
 }
 
-// tell hands out what was noted, unless another goroutine is at it, which then goes on.
-func (d *changeFeed) tell() {
-	if d.active.Load() == 0 {
+// unasked tells whether a child is down for good though nobody asked for that.
+func (c *Change) unasked() bool { return c.To == core.Dead }
+
+// tellChanges hands out what was noted, unless another goroutine is at it, which then goes on.
+func (s *System) tellChanges() {
+	d := &s.changes
+	if d.pending.Load() == 0 {
 		return
 	}
 	d.mu.Lock()
@@ -81,15 +88,20 @@ func (d *changeFeed) tell() {
 	for len(d.waiting) > 0 {
 		batch := d.waiting
 		d.waiting = nil
-		d.hand(batch)
+		d.pending.Add(-int32(len(batch)))
+		s.hand(batch)
 	}
 	d.telling = false
 }
 
-// hand gives changes to the subscribers of now; it is called with the lock held and lets go
-// of it meanwhile.
-func (d *changeFeed) hand(batch []Change) {
+// hand gives changes to the subscribers of now; it is called with the feed's lock held and
+// lets go of it meanwhile.
+func (s *System) hand(batch []Change) {
+	d := &s.changes
 	for _, c := range batch {
+		if c.unasked() {
+			s.alarm(c)
+		}
 		for _, f := range d.inOrder() {
 			d.mu.Unlock()
 			contain(func() { f(c) })
@@ -97,6 +109,20 @@ func (d *changeFeed) hand(batch []Change) {
 		}
 	}
 }
+
+// alarm counts and logs a stop that nobody asked for.
+func (s *System) alarm(c Change) {
+	s.unasked.Add(1)
+	attrs := []any{"path", c.Path, "generation", c.Generation}
+	if c.Fault != nil {
+		attrs = append(attrs, "kind", c.Fault.Kind.String(), "err", c.Fault.Err, "stackHash", c.Fault.StackHash())
+	}
+	s.log.Error("child stays down by its policy", attrs...)
+}
+
+// UnaskedStops is how many children have gone down for good by their policy, which nobody had
+// asked for.
+func (s *System) UnaskedStops() uint64 { return s.unasked.Load() }
 
 // inOrder is the subscribers, oldest first.
 func (d *changeFeed) inOrder() (fs []func(Change)) {
@@ -126,7 +152,7 @@ func (s *slot) failedOf(gen uint64) *Fault {
 	return nil
 }
 
-// changed notes a move of a child and raises the alarm for one that stays down.
+// changed notes a move of a child.
 func (s *System) changed(sl *slot, spec *Spec, m core.Move, at time.Time) {
 	c := Change{
 		Path: sl.path, Row: spec.Row, From: m.From, To: m.To, Generation: m.Gen, At: at,

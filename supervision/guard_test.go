@@ -169,7 +169,7 @@ func TestKindsOfFaults(t *testing.T) {
 		"bind":          {func(supervision.Context) error { return fmt.Errorf("x: %w", bind) }, []supervision.FaultKind{core.BindFailure}},
 		"bind in a job": {job(bind), []supervision.FaultKind{core.BindFailure}},
 		"job error":     {job(errors.New("no")), nil},
-		"done":          {func(supervision.Context) error { return supervision.ErrDone }, nil},
+		"unasked end":   {func(supervision.Context) error { return supervision.ErrDone }, []supervision.FaultKind{core.ErrorReturn}},
 		"no such job": {func(ctx supervision.Context) error {
 			ctx.Go(supervision.Job{Name: "boundless", Run: func(context.Context, func()) (any, error) { return nil, nil }})
 			return nil

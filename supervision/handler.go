@@ -36,7 +36,8 @@ type JobDone struct {
 	Err   error
 }
 
-// ErrDone is returned when an actor has finished its work: a normal end, no fault.
+// ErrDone is returned when an actor has finished its work: a normal end, and a fault only of
+// a permanent child of a group. A member of a pool is then forgotten, whatever its type.
 var ErrDone = errors.New("done")
 
 // BindError is returned when a listener cannot get its address.

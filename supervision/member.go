@@ -43,7 +43,7 @@ func (m *member) stopTimer() {
 }
 
 // moved notes the change from the state before to the one the member is in now. The lock is
-// held; System.changes.tell follows without it.
+// held; System.tellChanges follows without it.
 func (m *member) moved(from State, gen uint64, extra core.Move) {
 	if from == m.State {
 		return
@@ -107,7 +107,7 @@ func (m *member) forget(as State) {
 		delete(p.members, m.id())
 	}
 	p.mu.Unlock()
-	p.sys.changes.tell()
+	p.sys.tellChanges()
 	p.letGo()
 }
 
@@ -126,7 +126,7 @@ func (m *member) stopCell(c *cell) {
 		m.disarm = p.sys.clock.AfterFunc(c.spec.StopTimeout, func() { m.stopElapsed(c) })
 	}
 	p.mu.Unlock()
-	p.sys.changes.tell()
+	p.sys.tellChanges()
 	c.stop()
 }
 
@@ -168,7 +168,7 @@ func (m *member) revive(gen uint64) bool {
 	m.Restarts++
 	c := m.cell
 	p.mu.Unlock()
-	p.sys.changes.tell()
+	p.sys.tellChanges()
 	c.start()
 	return true
 }
@@ -193,7 +193,7 @@ func (m *member) childReady(c *cell) {
 		m.moved(from, c.gen, core.Move{Repair: repair})
 	}
 	p.mu.Unlock()
-	p.sys.changes.tell()
+	p.sys.tellChanges()
 }
 
 func (m *member) childFault(c *cell, f Fault) {
@@ -252,7 +252,7 @@ func (m *member) promote(gen uint64, abandoned bool) {
 	m.begin(c)
 	m.Restarts++
 	p.mu.Unlock()
-	p.sys.changes.tell()
+	p.sys.tellChanges()
 	c.start()
 }
 
@@ -267,7 +267,7 @@ func (m *member) recover(gen uint64, abandoned bool) {
 		m.disarm = p.sys.clock.AfterFunc(delay, func() { m.revive(gen) })
 	}
 	p.mu.Unlock()
-	p.sys.changes.tell()
+	p.sys.tellChanges()
 }
 
 func (m *member) childReturned(*cell) {

@@ -175,7 +175,7 @@ func (p *pool) ensure(id string, start func() Handler) Ref {
 	m.begin(m.make())
 	c := m.cell
 	p.mu.Unlock()
-	p.sys.changes.tell()
+	p.sys.tellChanges()
 	c.start()
 	return Ref{&m.slot}
 }

@@ -11,6 +11,9 @@ import (
 // errAbandoned is returned when more children than allowed would not stop.
 var errAbandoned = errors.New("too many abandoned children")
 
+// errEnded is returned when a permanent child ends by itself.
+var errEnded = errors.New("a permanent child ended by itself")
+
 // groupEvent carries an event of the pure core through the supervisor's mailbox, and the
 // fault that may have to be escalated.
 type groupEvent struct {
@@ -32,6 +35,8 @@ type supervisor struct {
 	cells []*cell
 	slots []*slot
 	fault []*Fault
+	// lost is the path of what was abandoned last.
+	lost string
 }
 
 func newSupervisor(sys *System, spec *Spec, path string) *supervisor {
@@ -69,7 +74,7 @@ func (s *supervisor) Receive(ctx Context, msg any) error {
 
 func (s *supervisor) step(e groupEvent) {
 	actions := s.decide(e)
-	s.sys.changes.tell()
+	s.sys.tellChanges()
 	for _, a := range actions {
 		s.do(a)
 	}
@@ -128,6 +133,7 @@ func (s *supervisor) startChild(a core.Action) {
 // abandonChild gives a child up. One that exited in the last moment has been given up by
 // the core all the same, so it counts as returned.
 func (s *supervisor) abandonChild(a core.Action) {
+	s.lose(s.pathOf(a.Child))
 	if !s.sys.giveUp(s.at(a.Child)) {
 		s.childReturned(nil)
 	}
@@ -142,10 +148,10 @@ func (s *supervisor) later(a core.Action, kind core.EventKind) {
 // escalate fails the supervisor with the fault that its child could not be healed of.
 func (s *supervisor) escalate(a core.Action) {
 	s.mu.Lock()
-	f := s.fault[a.Child]
+	f, lost := s.fault[a.Child], s.lost
 	s.mu.Unlock()
-	if f == nil {
-		s.self.failKind(a.Fault, fmt.Errorf("%s: %w", s.pathOf(a.Child), errAbandoned), nil, "escalation")
+	if a.Overrun || f == nil {
+		s.self.failKind(Hang, fmt.Errorf("%w, the last is %s", errAbandoned, lost), nil, "escalation")
 		return
 	}
 	s.self.failKind(a.Fault, *f, nil, "escalation from "+f.Path)
@@ -162,8 +168,15 @@ func (s *supervisor) restart(id string) bool {
 	return false
 }
 
-// overrun fails the whole group because too much was abandoned below it.
-func (s *supervisor) overrun() {
+func (s *supervisor) lose(path string) {
+	s.mu.Lock()
+	s.lost = path
+	s.mu.Unlock()
+}
+
+// overrun fails the whole group because too much was abandoned below it, path last.
+func (s *supervisor) overrun(path string) {
+	s.lose(path)
 	s.self.postControl(groupEvent{Event: core.Event{Kind: core.GroupFault, Fault: Hang}})
 }
 
@@ -188,8 +201,15 @@ func (s *supervisor) childFault(c *cell, f Fault) {
 	s.report(c, core.Event{Kind: core.ChildFault, Fault: f.Kind}, &f)
 }
 
+// childExited takes the end of a permanent child for a fault, because nobody asked for it.
 func (s *supervisor) childExited(c *cell, normal bool) {
-	s.report(c, core.Event{Kind: core.ChildExited, Normal: normal}, nil)
+	var f *Fault
+	if normal && c.spec.Restart == core.Permanent {
+		ended := c.fault(ErrorReturn, errEnded, nil, "its end")
+		s.sys.record(ended, c.slot)
+		f = &ended
+	}
+	s.report(c, core.Event{Kind: core.ChildExited, Normal: normal}, f)
 }
 
 func (s *supervisor) childReturned(*cell) {

@@ -92,6 +92,7 @@ type System struct {
 
 	changes   changeFeed
 	measuring atomic.Bool
+	unasked   atomic.Uint64
 	// left are the zombies by path; state is that of the root, since when it was entered. All
 	// are guarded by mu.
 	left  map[string][]*zombie
@@ -262,7 +263,7 @@ func (s *System) giveUp(c *cell) bool {
 	root := s.root
 	s.mu.Unlock()
 	if sup, ok := root.handler.(*supervisor); ok && s.zombies.Load() > int64(sup.spec.Group.MaxAbandoned) {
-		sup.overrun()
+		sup.overrun(c.slot.path)
 	}
 	return true
 }
@@ -445,7 +446,7 @@ func (s *System) rootMoves(to State) {
 	s.state, s.since = to, now
 	s.changed(root.slot, root.spec, core.Move{Gen: root.gen, From: from, To: to}, now)
 	s.mu.Unlock()
-	s.changes.tell()
+	s.tellChanges()
 }
 
 func (s *System) end() {

@@ -54,7 +54,7 @@ const (
 	ChildRestart
 	// ZombieReturned reports that an abandoned generation of the group has ended after all.
 	ZombieReturned
-	// GroupFault fails the group upward as a child's escalation would.
+	// GroupFault fails the group upward because too much was abandoned somewhere below it.
 	GroupFault
 )
 
@@ -99,6 +99,9 @@ type Action struct {
 	Gen   uint64
 	Delay time.Duration
 	Fault FaultKind
+	// Overrun tells of an Escalate that too many children would not stop, whatever Child
+	// failed of before.
+	Overrun bool
 }
 
 // Child is what a group knows of one child.
@@ -174,7 +177,7 @@ func (g *Group) apply(e Event) {
 		g.done = false
 		g.end()
 	case GroupFault:
-		g.fail(e.Child, e.Fault)
+		g.overrun(e.Child)
 	case ZombieReturned:
 		g.abandoned = max(g.abandoned-1, 0)
 	default:
@@ -334,6 +337,15 @@ func (g *Group) fail(i int, kind FaultKind) {
 	g.end()
 }
 
+// overrun ends the group because more was left behind than it bears.
+func (g *Group) overrun(i int) {
+	first := !g.escalated && !g.ending
+	g.fail(i, Hang)
+	if first {
+		g.escalate.Overrun = true
+	}
+}
+
 // exited decides what a child that is gone becomes.
 func (g *Group) exited(i int, normal bool) {
 	c := &g.children[i]
@@ -412,7 +424,7 @@ func (g *Group) stopElapsed(i int) {
 	}
 	g.emit(Action{Kind: AbandonChild, Child: i, Gen: c.Gen})
 	if g.abandoned++; g.abandoned > g.spec.MaxAbandoned && !g.ending {
-		g.fail(i, Hang)
+		g.overrun(i)
 	}
 	g.exited(i, false)
 	for j := range g.moves {
