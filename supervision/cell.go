@@ -86,6 +86,8 @@ type cell struct {
 	told, saidStop, stopped bool
 	// reported: the hang of the current message is known.
 	reported, lateStart      bool
+	// own: supervision or the child itself queued the current message.
+	own bool
 	deferReady, ready        bool
 	normal, zombie, returned bool
 	// left: the cell is listed among those that were left behind; guarded by System.mu.
@@ -196,6 +198,7 @@ func (c *cell) step() bool {
 // next takes the message whose turn it is: Started, what supervision has to say, ordinary
 // messages, and Stopping last. The lock is held.
 func (c *cell) next() (msg any, ok bool) {
+	c.own = true
 	switch {
 	case c.phase == closed:
 		return nil, false
@@ -205,6 +208,7 @@ func (c *cell) next() (msg any, ok bool) {
 	case c.control.n > 0:
 		return c.control.pop(), true
 	case c.phase == open && c.inbox.n > 0:
+		c.own = false
 		return c.inbox.pop(), true
 	case c.phase == closing && c.told && !c.saidStop:
 		c.saidStop = true
@@ -217,7 +221,7 @@ func (c *cell) next() (msg any, ok bool) {
 func (c *cell) handled(msg any, err error) {
 	c.seq.Add(1)
 	c.mu.Lock()
-	hung := c.reported
+	hung, sent := c.reported, !c.own
 	c.current, c.reported = nil, false
 	if _, ok := msg.(Stopping); ok {
 		c.stopped = true
@@ -227,7 +231,7 @@ func (c *cell) handled(msg any, err error) {
 	acknowledge := started && err == nil && !c.deferReady
 	c.mu.Unlock()
 	if c.sys.tap != nil {
-		c.sys.tap.Handled(c, msg, hung || err != nil && !errors.Is(err, ErrDone))
+		c.sys.tap.Handled(c, msg, sent, hung || err != nil && !errors.Is(err, ErrDone))
 	}
 	switch {
 	case err == nil && acknowledge:

@@ -29,9 +29,10 @@ type Tap interface {
 	// Deliver is called under the guard before a handler gets msg; taken means that the
 	// handler does not get it. What Deliver does counts as done by the handler.
 	Deliver(ctx Context, msg any) (taken bool, err error)
-	// Handled is called when the handling of msg has ended; faulted tells that it was, or had
-	// been, a fault.
-	Handled(ctx Context, msg any, faulted bool)
+	// Handled is called when the handling of msg has ended; sent tells messages that somebody
+	// sent from those which supervision or the child itself queued, faulted that the handling
+	// was or had been a fault.
+	Handled(ctx Context, msg any, sent, faulted bool)
 	// Sent is called for each message that somebody sends to a child.
 	Sent(to string, msg any)
 	// DeadLetter is called for each message that nobody took.

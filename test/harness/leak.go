@@ -1,0 +1,30 @@
+package harness
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// leakPatience is how long goroutines may take to end after a test.
+const leakPatience = 2 * time.Second
+
+// goroutines are those of before a test.
+type goroutines struct{ before int }
+
+func countGoroutines() goroutines { return goroutines{runtime.NumGoroutine()} }
+
+// check fails the test when there are more than before. Tests that run in parallel with
+// others cannot be judged: their goroutines come and go.
+func (g goroutines) check(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(leakPatience); runtime.NumGoroutine() > g.before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			buf := make([]byte, 1<<20)
+			all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+			t.Errorf("%d goroutines are left, %d were there before:\n%s", len(all), g.before, strings.Join(all[1:], "\n\n"))
+			return
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package harness
+
+// Net is the network of a run.
+type Net struct{ k *Kit }

@@ -1,0 +1,325 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+// Limits of the seeded scheduler.
+const (
+	// stuckAfter is how much real time one step may take.
+	stuckAfter = 10 * time.Second
+	// idleLooks is how often the watchdog may look without anything else happening before a
+	// wait is given up.
+	idleLooks = 100_000
+	// longestDelay bounds the virtual delay of a job.
+	longestDelay = 10 * time.Millisecond
+)
+
+// sched runs everything of a test on one goroutine at a time, in an order that its seed
+// decides. It is the supervision.Executor and the supervision.Clock of its systems.
+//
+// Whichever goroutine works off the steps is called the driver. When a step blocks on
+// something that the scheduler knows, its goroutine hands the rest of the work to another
+// worker and sleeps until it is its turn again; so a step costs no change of goroutine
+// unless it blocks.
+type sched struct {
+	rng   *rand.Rand
+	trace *trace
+	begin time.Time
+	now   atomic.Int64
+	// wall is how far the wall clock was moved.
+	wall atomic.Int64
+	// steps is also how the guard sees that something moves.
+	steps atomic.Uint64
+
+	// mu guards what may be reached from outside the driver.
+	mu     sync.Mutex
+	ready  []item
+	timers timerHeap
+	seq    uint64
+
+	// The rest belongs to the driver, or to the test while nothing is driven.
+	goal   goal
+	cur    item
+	curW   *worker
+	idle   []*worker
+	asleep []*sleeper
+	looks  int
+	dying  bool
+	done   chan struct{}
+	// crash is what came out of a step that nobody guards; stuck that a step does not return.
+	crash string
+	stuck bool
+	// fail ends the test.
+	fail func(string)
+	// inline tells which endless jobs run although they have not ended.
+	inline func(path, job string) bool
+}
+
+// item is one thing that can be run now: work of a system, a sleeper, a timer or a call.
+type item struct {
+	work  supervision.Work
+	wake  *sleeper
+	timer *timer
+	call  func()
+	name  string
+}
+
+// sleeper is a step that waits for a condition.
+type sleeper struct {
+	until func() bool
+	w     *worker
+	item  item
+	// sleeping waits are for a timer, which is counted on its own.
+	dormant bool
+}
+
+// goal says how far to drive.
+type goal struct {
+	until func() bool
+	// limit is the virtual time not to pass.
+	limit int64
+	// calm means to stop once only ordinary timers are left, rest once there are not even those.
+	calm, rest bool
+	met        bool
+}
+
+func newSched(seed uint64, tr *trace) *sched {
+	return &sched{
+		rng: rand.New(rand.NewPCG(seed, 0x6e6f6465)), trace: tr, begin: epoch, done: make(chan struct{}, 1),
+		inline: func(string, string) bool { return false },
+	}
+}
+
+// Run implements supervision.Executor.
+func (s *sched) Run(w supervision.Work) {
+	j, ctx, isJob := w.Job()
+	switch {
+	case !isJob:
+		s.add(item{work: w})
+	case j.Endless && !s.inline(w.Path(), j.Name):
+		s.sleepUntil(&sleeper{until: func() bool { return ctx.Err() != nil }, item: item{work: w}, dormant: true})
+	default:
+		s.after(s.jobDelay(j), delayed, w.Path(), func() { s.add(item{work: w}) })
+	}
+}
+
+// jobDelay chooses how long a job takes to get going.
+func (s *sched) jobDelay(j supervision.Job) time.Duration {
+	most := longestDelay
+	if j.Deadline > 0 {
+		most = min(most, j.Deadline/4)
+	}
+	if j.BeatWithin > 0 {
+		most = min(most, j.BeatWithin/4)
+	}
+	if most <= 0 || s.rng.Uint64()%2 == 0 {
+		return 0
+	}
+	return time.Duration(s.rng.Int64N(int64(most)))
+}
+
+// Watch implements supervision.Executor.
+func (s *sched) Watch(d time.Duration, f func()) func() bool {
+	return s.after(d, background, "watchdog", f)
+}
+
+// Wait implements supervision.Executor. Called by a step it blocks the step; called by the
+// test it drives.
+func (s *sched) Wait(until func() bool) bool {
+	if s.curW != nil {
+		return s.park(until)
+	}
+	return s.drive(goal{until: until, limit: forever})
+}
+
+// Now implements supervision.Clock.
+func (s *sched) Now() time.Time { return stamp(s.begin, s.now.Load(), s.wall.Load()) }
+
+// AfterFunc implements supervision.Clock.
+func (s *sched) AfterFunc(d time.Duration, f func()) func() bool {
+	return s.after(d, ordinary, s.current(), f)
+}
+
+// Sleep implements supervision.Clock.
+func (s *sched) Sleep(ctx context.Context, d time.Duration) error {
+	over := false
+	stop := s.after(d, ordinary, s.current(), func() { over = true })
+	s.Wait(func() bool { return over || ctx.Err() != nil })
+	stop()
+	if !over {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (s *sched) after(d time.Duration, kind timerKind, of string, f func()) func() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seq++
+	t := &timer{at: s.now.Load() + max(int64(d), 0), seq: s.seq, f: f, of: of, kind: kind}
+	s.timers.push(t)
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.timers.remove(t)
+	}
+}
+
+func (s *sched) add(it item) {
+	s.mu.Lock()
+	s.ready = append(s.ready, it)
+	s.mu.Unlock()
+}
+
+func (s *sched) sleepUntil(p *sleeper) { s.asleep = append(s.asleep, p) }
+
+// current names whatever is being run.
+func (s *sched) current() string {
+	if s.curW == nil {
+		return "the test"
+	}
+	return s.cur.String()
+}
+
+// String names an item in traces and reports.
+func (it item) String() string {
+	switch {
+	case it.name != "":
+		return it.name
+	case it.timer != nil:
+		return "a timer of " + it.timer.of
+	case it.wake != nil:
+		return it.wake.item.String()
+	case it.work == supervision.Work{}:
+		return "nothing"
+	}
+	if j, _, ok := it.work.Job(); ok {
+		return fmt.Sprintf("%s#%d job %s", it.work.Path(), it.work.Generation(), j.Name)
+	}
+	return it.work.Path()
+}
+
+// next chooses what to run; false means that the goal is reached or cannot be.
+func (s *sched) next() (item, bool) {
+	for {
+		if s.goal.until != nil && s.goal.until() {
+			s.goal.met = true
+			return item{}, false
+		}
+		s.rouse()
+		s.mu.Lock()
+		it, ok := s.choose()
+		s.mu.Unlock()
+		if ok {
+			return it, true
+		}
+		if !s.pass() {
+			return item{}, false
+		}
+	}
+}
+
+// rouse makes those ready who have waited long enough.
+func (s *sched) rouse() {
+	left := s.asleep[:0]
+	for _, p := range s.asleep {
+		switch {
+		case !p.until():
+			left = append(left, p)
+		case p.w == nil:
+			s.add(p.item)
+		default:
+			s.add(item{wake: p})
+		}
+	}
+	clear(s.asleep[len(left):])
+	s.asleep = left
+}
+
+// choose takes one of what can be run now. The lock is held.
+func (s *sched) choose() (item, bool) {
+	n := len(s.ready)
+	t := s.timers.first()
+	due := t != nil && t.at <= s.now.Load()
+	if n == 0 && !due {
+		return item{}, false
+	}
+	i := n
+	if due {
+		i = s.rng.IntN(n + 1)
+	} else if n > 1 {
+		i = s.rng.IntN(n)
+	} else {
+		i = 0
+	}
+	if i == n {
+		s.timers.remove(t)
+		s.lookedAgain(t.kind)
+		return item{timer: t}, true
+	}
+	it := s.ready[i]
+	s.ready[i] = s.ready[n-1]
+	s.ready[n-1] = item{}
+	s.ready = s.ready[:n-1]
+	s.looks = 0
+	return it, true
+}
+
+// lookedAgain counts the looks of the watchdog since anything else happened.
+func (s *sched) lookedAgain(k timerKind) {
+	if k == background {
+		s.looks++
+	} else {
+		s.looks = 0
+	}
+}
+
+// pass lets virtual time pass until the next timer; false when the goal says otherwise.
+func (s *sched) pass() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, lost := s.timers.first(), s.goal.limit == forever && s.looks >= idleLooks
+	switch {
+	case s.goal.calm && s.timers.of[delayed] == 0:
+		return false
+	case s.goal.rest && s.timers.of[delayed] == 0 && s.timers.of[ordinary] == 0:
+		s.goal.met = true
+		return false
+	case (t == nil || t.at > s.goal.limit) && s.goal.limit != forever:
+		s.now.Store(s.goal.limit)
+		return false
+	case t == nil || lost:
+		return false
+	}
+	s.now.Store(t.at)
+	return true
+}
+
+// execute runs one item on the goroutine of the driver.
+func (s *sched) execute(it item) {
+	switch {
+	case it.timer != nil:
+		if it.timer.kind != delayed {
+			s.trace.add(event{kind: evTimer, path: it.timer.of})
+		}
+		it.timer.f()
+	case it.call != nil:
+		s.trace.add(event{kind: evCall, path: it.name})
+		it.call()
+	default:
+		if j, _, ok := it.work.Job(); ok {
+			s.trace.add(event{kind: evJob, path: it.work.Path(), gen: it.work.Generation(), text: j.Name})
+		}
+		if it.work.Step() {
+			s.add(it)
+		}
+	}
+}
