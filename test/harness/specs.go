@@ -36,7 +36,7 @@ func Actor(id string, f supervision.HandlerFunc) supervision.Spec {
 	return Worker(id, func() supervision.Handler { return f })
 }
 
-// Group is the spec of a supervisor that bears 10 restarts in a minute.
+// Group is the spec of a supervisor that bears 10 restarts in a minute and 100 in an hour.
 func Group(id string, strategy core.Strategy, children ...supervision.Spec) supervision.Spec {
 	s := supervision.Spec{ChildSpec: child(id, core.Supervisor), Children: children}
 	s.ChildSpec.Group = groupSpec(strategy)
@@ -53,6 +53,7 @@ func Pool(id string, template supervision.Spec) supervision.Spec {
 
 func groupSpec(strategy core.Strategy) core.GroupSpec {
 	return core.GroupSpec{
-		Strategy: strategy, Intensity: core.Intensity{Max: 10, Within: time.Minute}, MaxAbandoned: 5,
+		Strategy: strategy, MaxAbandoned: 5,
+		Intensity: core.Intensity{Max: 10, Within: time.Minute}, Sustained: core.Intensity{Max: 100, Within: time.Hour},
 	}
 }
