@@ -3,6 +3,7 @@ package supervision
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -77,23 +78,36 @@ func walk(n Node, f func(Node) bool) bool {
 
 // Inspect reads the whole tree, members of pools included.
 func (s *System) Inspect() Tree {
-	s.mu.Lock()
-	root := s.root
-	v := view{now: s.clock.Now(), left: maps.Clone(s.left)}
-	state, since := s.state, s.since
-	s.mu.Unlock()
+	v, root := s.reading()
 	if root == nil {
 		return Tree{}
 	}
-	n := v.cell(root)
-	n.State, n.Since = state, since
-	return Tree{Root: n}
+	return Tree{Root: v.top(root)}
 }
 
 // view is one reading of the tree.
 type view struct {
 	now  time.Time
 	left map[string][]*zombie
+	// state and since are those of the root.
+	state State
+	since time.Time
+	// shallow leaves out what is below a node.
+	shallow bool
+}
+
+// reading begins a reading; root is nil before the start.
+func (s *System) reading() (v *view, root *cell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &view{now: s.clock.Now(), left: maps.Clone(s.left), state: s.state, since: s.since}, s.root
+}
+
+// top reads the root.
+func (v *view) top(root *cell) Node {
+	n := v.cell(root)
+	n.State, n.Since = v.state, v.since
+	return n
 }
 
 // cell reads one cell and what is below it.
@@ -112,6 +126,9 @@ func (v *view) cell(c *cell) Node {
 	v.jobs(&n, c.jobs)
 	h := c.handler
 	c.mu.Unlock()
+	if v.shallow {
+		return n
+	}
 	switch h := h.(type) {
 	case *supervisor:
 		n.Children = v.group(h)
@@ -153,40 +170,77 @@ func (v *view) group(s *supervisor) []Node {
 	cells := append([]*cell(nil), s.cells...)
 	s.mu.Unlock()
 	out := make([]Node, len(states))
-	for i, st := range states {
-		if cells[i] != nil {
-			out[i] = v.cell(cells[i])
-		} else {
-			out[i] = v.place(s.slots[i], &s.spec.Children[i])
-		}
-		out[i].State, out[i].Since, out[i].NextTry = st.State, st.Since, st.NextTry
-		out[i].Generation, out[i].Restarts = st.Gen, st.Restarts
+	for i := range states {
+		out[i] = v.child(s, i, cells[i], &states[i])
 	}
 	return out
+}
+
+// child reads one child of a supervisor.
+func (v *view) child(s *supervisor, i int, c *cell, st *core.Child) (n Node) {
+	if c != nil {
+		n = v.cell(c)
+	} else {
+		n = v.place(s.slots[i], &s.spec.Children[i])
+	}
+	n.State, n.Since, n.NextTry = st.State, st.Since, st.NextTry
+	n.Generation, n.Restarts = st.Gen, st.Restarts
+	return n
 }
 
 // pool reads the members of a pool, and those it has forgotten of which something still runs.
 func (v *view) pool(p *pool) []Node {
 	p.mu.Lock()
 	out := make([]Node, 0, len(p.members))
-	for _, m := range p.members {
-		var n Node
-		if m.cell != nil {
-			n = v.cell(m.cell)
-		} else {
-			n = v.place(&m.slot, p.spec.Template)
-		}
-		n.State, n.Since, n.NextTry, n.Restarts = m.State, m.Since(), m.NextTry(), m.Restarts
-		out = append(out, n)
-	}
-	for path, zs := range v.left {
-		if id, ok := strings.CutPrefix(path, p.path+"/"); ok && p.members[id] == nil && len(zs) > 0 {
-			n := v.place(zs[0].cell.slot, p.spec.Template)
-			n.State, n.Since = core.Idle, zs[0].Since
+	for id := range v.ids(p) {
+		if n, ok := v.member(p, id); ok {
 			out = append(out, n)
 		}
 	}
 	p.mu.Unlock()
 	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Path, b.Path) })
 	return out
+}
+
+// ids are those of a pool's members and of those it has forgotten of which something still
+// runs. The pool's lock is held.
+func (v *view) ids(p *pool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for id := range p.members {
+			if !yield(id) {
+				return
+			}
+		}
+		for path := range v.left {
+			if id, ok := strings.CutPrefix(path, p.path+"/"); ok && p.members[id] == nil && !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// member reads one member of a pool, whose lock is held; false when there is none.
+func (v *view) member(p *pool, id string) (n Node, ok bool) {
+	m := p.members[id]
+	if m == nil {
+		return v.forgotten(p, id)
+	}
+	if m.cell != nil {
+		n = v.cell(m.cell)
+	} else {
+		n = v.place(&m.slot, p.spec.Template)
+	}
+	n.State, n.Since, n.NextTry, n.Restarts = m.State, m.Since(), m.NextTry(), m.Restarts
+	return n, true
+}
+
+// forgotten reads a member that is not one any more, but of which something still runs.
+func (v *view) forgotten(p *pool, id string) (n Node, ok bool) {
+	zs := v.left[p.path+"/"+id]
+	if len(zs) == 0 {
+		return n, false
+	}
+	n = v.place(zs[0].cell.slot, p.spec.Template)
+	n.State, n.Since = core.Idle, zs[0].Since
+	return n, true
 }

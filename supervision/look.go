@@ -1,9 +1,148 @@
 package supervision
 
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodeactor/nodeactor/supervision/core"
+)
+
+// chunk is how many members of a pool are read at once.
+const chunk = 512
+
 // Spec is what the tree was started with, overrides included; nil before Start. It is not to be
 // changed.
 func (s *System) Spec() *Spec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.spec
+}
+
+// Look reads one child, without what is below it; false when there is none at path.
+func (s *System) Look(path string) (n Node, ok bool) {
+	v, root := s.reading()
+	v.shallow = true
+	if root == nil {
+		return n, false
+	}
+	if path == root.slot.path {
+		return v.top(root), true
+	}
+	if p, id := s.reg.poolOf(path); p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return v.member(p, id)
+	}
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		return n, false
+	}
+	above := s.reg.find(path[:i])
+	if above == nil {
+		return n, false
+	}
+	if sup := above.supervisor(); sup != nil {
+		return v.named(sup, path[i+1:])
+	}
+	return n, false
+}
+
+// named reads the child with an ID.
+func (v *view) named(s *supervisor, id string) (n Node, ok bool) {
+	i := slices.IndexFunc(s.spec.Children, func(c Spec) bool { return c.ID == id })
+	if i < 0 {
+		return n, false
+	}
+	s.mu.Lock()
+	st, c := s.group.Children()[i], s.cells[i]
+	s.mu.Unlock()
+	return v.child(s, i, c, &st), true
+}
+
+// Scan calls f for every child in the order of the tree, parents first and the members of a
+// pool by their IDs, until f returns false. It begins behind the path after, or with the root
+// when after is empty. Unlike Inspect it holds only a part of the tree at a time; each node
+// comes without what is below it.
+func (s *System) Scan(after string, f func(Node) bool) {
+	v, root := s.reading()
+	v.shallow = true
+	if root == nil {
+		return
+	}
+	if after != "" || f(v.top(root)) {
+		v.below(root, strings.TrimPrefix(strings.TrimPrefix(after, root.slot.path), "/"), f)
+	}
+}
+
+// below scans what is below a cell, behind the path after, which is relative to it.
+func (v *view) below(c *cell, after string, f func(Node) bool) bool {
+	c.mu.Lock()
+	h := c.handler
+	c.mu.Unlock()
+	switch h := h.(type) {
+	case *supervisor:
+		return v.scanGroup(h, after, f)
+	case *pool:
+		return v.scanPool(h, after, f)
+	}
+	return true
+}
+
+func (v *view) scanGroup(s *supervisor, after string, f func(Node) bool) bool {
+	s.mu.Lock()
+	states := append([]core.Child(nil), s.group.Children()...)
+	cells := append([]*cell(nil), s.cells...)
+	s.mu.Unlock()
+	id, rest, _ := strings.Cut(after, "/")
+	for i := range states {
+		switch {
+		case id == "":
+			if !f(v.child(s, i, cells[i], &states[i])) {
+				return false
+			}
+		case states[i].Spec.ID != id:
+			continue
+		}
+		if cells[i] != nil && !v.below(cells[i], rest, f) {
+			return false
+		}
+		id, rest = "", ""
+	}
+	return true
+}
+
+func (v *view) scanPool(p *pool, after string, f func(Node) bool) bool {
+	for {
+		nodes := v.next(p, after)
+		for _, n := range nodes {
+			if !f(n) {
+				return false
+			}
+		}
+		if len(nodes) < chunk {
+			return true
+		}
+		after = nodes[len(nodes)-1].Path[len(p.path)+1:]
+	}
+}
+
+// next reads the members of a pool with the lowest IDs behind after.
+func (v *view) next(p *pool, after string) []Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var lowest []string
+	for id := range v.ids(p) {
+		if id <= after || len(lowest) == chunk && id > lowest[chunk-1] {
+			continue
+		}
+		i, _ := slices.BinarySearch(lowest, id)
+		lowest = slices.Insert(lowest[:min(len(lowest), chunk-1)], i, id)
+	}
+	nodes := make([]Node, 0, len(lowest))
+	for _, id := range lowest {
+		if n, ok := v.member(p, id); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
