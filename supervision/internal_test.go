@@ -1,6 +1,8 @@
 package supervision
 
 import (
+	"bytes"
+	"compress/gzip"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -91,4 +93,23 @@ func TestQueueIsARing(t *testing.T) {
 	if want != next || q.n != 0 || q.ring != nil {
 		t.Errorf("%d of %d came out, %d are left", want, next, q.n)
 	}
+}
+
+// FuzzProfile holds that no profile, however broken, does harm.
+func FuzzProfile(f *testing.F) {
+	sample := []byte{0x12, 0x0a, 0x12, 0x02, 0x01, 0x0a, 0x1a, 0x04, 0x08, 0x01, 0x10, 0x02}
+	texts := []byte{0x32, 0x00, 0x32, 0x05, 'a', 'c', 't', 'o', 'r', 0x32, 0x01, 'x'}
+	f.Add(append(sample, texts...))
+	f.Add([]byte{0x12, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte{0x0d, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var zipped bytes.Buffer
+		w := gzip.NewWriter(&zipped)
+		w.Write(raw)
+		w.Close()
+		shares, err := sharesByActor(&zipped, 10)
+		if bytes.Equal(raw, append(sample, texts...)) && (err != nil || shares["x"] != 1) {
+			t.Errorf("shares %v, %v", shares, err)
+		}
+	})
 }
