@@ -85,9 +85,9 @@ type cell struct {
 	// told: Stopping may be given out. saidStop: it was. stopped: it was handled.
 	told, saidStop, stopped bool
 	// reported: the hang of the current message is known.
-	reported, lateStart      bool
+	reported, lateStart bool
 	// own: supervision or the child itself queued the current message.
-	own bool
+	own                      bool
 	deferReady, ready        bool
 	normal, zombie, returned bool
 	// left: the cell is listed among those that were left behind; guarded by System.mu.
@@ -104,7 +104,7 @@ func newCell(sys *System, sl *slot, gen uint64, spec *Spec, o owner) *cell {
 
 // start gives the cell its first message.
 func (c *cell) start() {
-	c.born = c.sys.clock.Now().UnixNano()
+	c.born = c.sys.steady().UnixNano()
 	c.watched.Store(true)
 	c.sys.track(c)
 	c.sys.launch(c)

@@ -110,12 +110,20 @@ func (r *FaultRing) add(f Fault) (first bool) {
 		clear(r.seen)
 	}
 	r.seen[sig] = true
-	subs := slices.Collect(maps.Values(r.subs))
+	subs := r.listeners()
 	r.mu.Unlock()
 	for _, s := range subs {
 		contain(func() { s(f) })
 	}
 	return first
+}
+
+// listeners are the subscribers, oldest first.
+func (r *FaultRing) listeners() (fs []func(Fault)) {
+	for _, id := range slices.Sorted(maps.Keys(r.subs)) {
+		fs = append(fs, r.subs[id])
+	}
+	return fs
 }
 
 // key is what a fault is counted under. When there are too many paths, those of a group

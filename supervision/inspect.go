@@ -121,7 +121,7 @@ func (v *view) cell(c *cell) Node {
 		n.BusyWith = fmt.Sprintf("%T", c.current)
 	}
 	if busy := c.busySince(); busy != 0 {
-		n.BusyFor = time.Duration(v.now.UnixNano() - busy)
+		n.BusyFor = time.Duration(c.sys.steady().UnixNano() - busy)
 	}
 	v.jobs(&n, c.jobs)
 	h := c.handler

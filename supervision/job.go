@@ -33,7 +33,7 @@ func (c *cell) Go(j Job) {
 	if c.sys.tap != nil {
 		j = c.sys.tap.Job(c, j)
 	}
-	now := c.sys.clock.Now()
+	now := c.sys.steady()
 	r := &jobRecord{name: j.Name, started: now, within: j.BeatWithin}
 	r.lastBeat.Store(now.UnixNano())
 	if j.Deadline <= 0 && j.BeatWithin <= 0 && !j.Endless || j.Run == nil {
@@ -77,7 +77,7 @@ func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
 		c.jobEnded(r, done, failed)
 	}()
 	pprof.SetGoroutineLabels(ctx)
-	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.clock.Now().UnixNano()) })
+	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.steady().UnixNano()) })
 	if done.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		done.Err = fmt.Errorf("%w (limit %s): %w", context.DeadlineExceeded, j.Deadline, done.Err)
 	}

@@ -62,6 +62,7 @@ type StopReport struct {
 // System is one tree and everything that watches it.
 type System struct {
 	clock  Clock
+	epoch  time.Time
 	log    *slog.Logger
 	rand   func() float64
 	exec   Executor
@@ -120,7 +121,8 @@ func New(cfg Config) (*System, error) {
 		stacks: map[string]string{}, left: map[string][]*zombie{},
 	}
 	s.dog.tick.Store(int64(slowestTick))
-	s.dog.now.Store(s.clock.Now().UnixNano())
+	s.epoch = s.clock.Now()
+	s.dog.now.Store(s.epoch.UnixNano())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -307,6 +309,10 @@ func (s *System) Report(f Fault) {
 
 // Abandoned is how many generations were left behind.
 func (s *System) Abandoned() int64 { return s.abandoned.Load() }
+
+// steady is the time on a clock that nobody sets: spans between two of its times are right
+// even where the wall clock was moved meanwhile.
+func (s *System) steady() time.Time { return s.epoch.Add(s.clock.Now().Sub(s.epoch)) }
 
 // Clock is the system's clock.
 func (s *System) Clock() Clock { return s.clock }

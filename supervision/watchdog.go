@@ -72,7 +72,7 @@ func (s *System) arm() {
 }
 
 func (s *System) look(round uint64) {
-	s.scan(s.clock.Now().UnixNano())
+	s.scan(s.steady().UnixNano())
 	s.dog.mu.Lock()
 	defer s.dog.mu.Unlock()
 	if round == s.dog.round && !over(s.ended) {

@@ -173,6 +173,18 @@ func (k *Kit) Steady(max time.Duration) {
 	}
 }
 
+// Jump moves the wall clock forward or back, as somebody who sets it would: Now shows other
+// times from then on, while timers and spans of time go on as before. Only a seeded run has a
+// clock that can be moved.
+func (k *Kit) Jump(d time.Duration) {
+	s, ok := k.level.(*sched)
+	if !ok {
+		k.Fatalf("only the clock of a seeded run can be moved")
+	}
+	s.wall.Add(int64(d))
+	k.Note("the wall clock jumps by %s", d)
+}
+
 // Await lets time pass until the condition holds, and fails when max does not suffice.
 func (k *Kit) Await(max time.Duration, until func() bool) {
 	k.t.Helper()
@@ -340,3 +352,10 @@ const (
 	seedsVar = "HARNESS_SEEDS"
 )
 
+// Steps is how many steps were run so far; 0 where goroutines run the systems.
+func (k *Kit) Steps() uint64 {
+	if s, ok := k.level.(*sched); ok {
+		return s.steps.Load()
+	}
+	return 0
+}

@@ -32,7 +32,6 @@ const (
 type sched struct {
 	rng   *rand.Rand
 	trace *trace
-	begin time.Time
 	now   atomic.Int64
 	// wall is how far the wall clock was moved.
 	wall atomic.Int64
@@ -93,7 +92,7 @@ type goal struct {
 
 func newSched(seed uint64, tr *trace) *sched {
 	return &sched{
-		rng: rand.New(rand.NewPCG(seed, 0x6e6f6465)), trace: tr, begin: epoch, done: make(chan struct{}, 1),
+		rng: rand.New(rand.NewPCG(seed, 0x6e6f6465)), trace: tr, done: make(chan struct{}, 1),
 		inline: func(string, string) bool { return false },
 	}
 }
@@ -141,7 +140,7 @@ func (s *sched) Wait(until func() bool) bool {
 }
 
 // Now implements supervision.Clock.
-func (s *sched) Now() time.Time { return stamp(s.begin, s.now.Load(), s.wall.Load()) }
+func (s *sched) Now() time.Time { return stamp(s.now.Load(), s.wall.Load()) }
 
 // AfterFunc implements supervision.Clock.
 func (s *sched) AfterFunc(d time.Duration, f func()) func() bool {

@@ -101,12 +101,13 @@ func Sim(t testing.TB, f func(k *Kit), opts ...Option) {
 	t.Helper()
 	o, pkg := read(t, opts), caller()
 	leaks := countGoroutines()
+	var room [2][]event
 	for seed := o.first; seed < o.first+o.seeds && !t.Failed(); seed++ {
-		first := simulate(t, seed, pkg, o.only, f)
+		first := simulate(t, seed, pkg, o.only, &room[0], f)
 		if o.once || t.Failed() {
 			continue
 		}
-		second := simulate(t, seed, pkg, o.only, f)
+		second := simulate(t, seed, pkg, o.only, &room[1], f)
 		if first.Hash() != second.Hash() {
 			t.Errorf("seed %d took two ways: something decides that is not the seed\n%s\n  %s", seed, differs(first.trace.events(), second.trace.events()), second.replay)
 		}
@@ -114,12 +115,14 @@ func Sim(t testing.TB, f func(k *Kit), opts ...Option) {
 	leaks.check(t)
 }
 
-// simulate runs one seed.
-func simulate(t testing.TB, seed uint64, pkg string, spoken bool, f func(k *Kit)) *Kit {
+// simulate runs one seed. The room is for its trace, and lent from one seed to the next.
+func simulate(t testing.TB, seed uint64, pkg string, spoken bool, room *[]event, f func(k *Kit)) *Kit {
 	t.Helper()
 	k := newKit(t, seed, spoken).seeded()
+	k.trace.all = (*room)[:0]
 	k.replay = command(t, pkg, seed)
 	k.run(f)
+	*room = k.trace.all
 	return k
 }
 
