@@ -97,6 +97,15 @@ func (p *poller) wakeUp() {
 	}
 }
 
+// quieten takes back a wake-up: left there, it would wake every later Poll for ever.
+func (p *poller) quieten() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		_, _ = unix.Read(p.wake, make([]byte, 8))
+	}
+}
+
 // Poll delivers exits until ctx ends; it returns the context's error then. beat is called at least every 5 s and may be
 // nil. Run it in one guarded goroutine for as long as the Engine is open.
 func (e *Engine) Poll(ctx context.Context, beat func()) error {
@@ -119,7 +128,11 @@ func (e *Engine) Poll(ctx context.Context, beat func()) error {
 }
 
 func (e *Engine) pollReady(fd int) {
-	if fd == e.poll.wake || e.poll.reapOrphan(fd) {
+	if fd == e.poll.wake {
+		e.poll.quieten()
+		return
+	}
+	if e.poll.reapOrphan(fd) {
 		return
 	}
 	e.mu.Lock()
