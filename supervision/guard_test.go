@@ -73,9 +73,10 @@ func (b bomb) message(ctx supervision.Context, msg string) error {
 	return nil
 }
 
-// TestGuard lets every place of a handler fail in every way: one fault of the right kind with
-// a stack that names the function, a new generation that serves, a tree that stops.
-func TestGuard(t *testing.T) {
+// TestCheck02_Guard lets every place of a handler fail in every way: one fault of the right kind
+// with a stack that names the function, a new generation that serves, a parent that can be
+// restarted, a tree that stops.
+func TestCheck02_Guard(t *testing.T) {
 	for _, where := range []string{"constructor", "started", "message", "job", "job done", "stopping"} {
 		for _, how := range []string{"panic", "nil map", "panic(nil)", "error panic", "goexit"} {
 			t.Run(where+"/"+how, func(t *testing.T) {
@@ -95,17 +96,22 @@ func guardCase(t *testing.T, where, how string) {
 		return bomb{where, how}
 	})
 	before := supervision.Panics()
-	must(t, s.Start(sup("root", core.OneForOne, child)))
-	s.Send(s.Ref("root/child"), "go")
+	must(t, s.Start(sup("root", core.OneForOne, sup("parent", core.OneForOne, child))))
+	s.Send(s.Ref("root/parent/child"), "go")
 	synctest.Wait()
 	if where == "stopping" {
-		must(t, s.Restart("root/child"))
+		must(t, s.Restart("root/parent/child"))
 	}
 	pass(time.Second)
 	wantOneFault(t, s, how, before)
-	n := nodeAt(s, "root/child")
+	n := nodeAt(s, "root/parent/child")
 	if n.State != core.Running || n.Generation != 2 {
 		t.Errorf("the child is %v in generation %d", n.State, n.Generation)
+	}
+	must(t, s.Restart("root/parent"))
+	pass(time.Second)
+	if n := nodeAt(s, "root/parent/child"); n.State != core.Running || n.Generation != 3 {
+		t.Errorf("after a restart of its parent the child is %v in generation %d", n.State, n.Generation)
 	}
 	stopped(t, s)
 }

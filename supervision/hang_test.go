@@ -13,10 +13,10 @@ import (
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
-// stuck blocks on a message until it is released, whatever its context says.
+// stuck blocks on a message until it is released, whatever its context says, and writes then.
 type stuck struct {
 	release chan struct{}
-	fence   func(supervision.Fence, error)
+	wrote   func(error)
 	cancel  func()
 }
 
@@ -26,64 +26,70 @@ func (h stuck) Receive(ctx supervision.Context, msg any) error {
 	}
 	go func() { <-ctx.Context().Done(); h.cancel() }()
 	h.blocked()
-	h.fence(ctx.Fence(), ctx.Fence().Check())
+	h.wrote(write(ctx.Context()))
 	return nil
 }
 
 // blocked is the frame that the stack of the hang has to name.
 func (h stuck) blocked() { <-h.release }
 
-// TestHangProtocol follows the trace: detected within HangAfter and a tick, cancelled at once,
+// write stands for an effect, which is guarded as a store guards it.
+func write(ctx context.Context) error { return supervision.CheckFence(ctx) }
+
+// TestCheck03_Hang follows the trace: detected within HangAfter and a tick, cancelled at once,
 // abandoned after StopTimeout, replaced, fenced; the zombie's handler runs to its end, and
 // nothing else of it.
-func TestHangProtocol(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, began := newSystem(t), time.Now()
-		at := func() time.Duration { return time.Since(began) }
-		var fault, cancelled, respawned time.Duration
-		var fenced error
-		release := make(chan struct{})
-		s.Faults().Subscribe(func(f supervision.Fault) { fault = at() })
-		started := 0
-		child := spec("child", func() supervision.Handler {
-			if started++; started == 2 {
-				respawned = at()
-			}
-			return stuck{release, func(_ supervision.Fence, err error) { fenced = err }, func() { cancelled = at() }}
-		})
-		must(t, s.Start(sup("root", core.RestForOne, child, talker(&journal{}, "later"))))
-		s.Send(s.Ref("root/child"), "hang")
-		s.Send(s.Ref("root/child"), "never handled")
-		pass(30 * time.Second)
-		if fault < 10*time.Second || fault > 11*time.Second || cancelled != fault {
-			t.Errorf("the hang was seen after %v and cancelled after %v", fault, cancelled)
+func TestCheck03_Hang(t *testing.T) {
+	t.Run("blocked", func(t *testing.T) { synctest.Test(t, blockedHandler) })
+	t.Run("spinning", spinningHandler)
+}
+
+func blockedHandler(t *testing.T) {
+	s, began := newSystem(t), time.Now()
+	at := func() time.Duration { return time.Since(began) }
+	var fault, cancelled, respawned time.Duration
+	fenced := errors.New("nothing was written")
+	release := make(chan struct{})
+	s.Faults().Subscribe(func(f supervision.Fault) { fault = at() })
+	started := 0
+	child := spec("child", func() supervision.Handler {
+		if started++; started == 2 {
+			respawned = at()
 		}
-		if respawned < fault+5*time.Second || respawned > fault+6*time.Second {
-			t.Errorf("the next generation started after %v, the hang was seen after %v", respawned, fault)
-		}
-		f := s.Faults().Recent()[0]
-		if f.Kind != core.Hang || f.Message != "string" || f.At.Sub(f.Since) < 10*time.Second {
-			t.Errorf("the fault is %+v", f)
-		}
-		if !strings.Contains(string(f.Stack), "stuck.blocked") {
-			t.Errorf("the stack does not show where it hangs:\n%s", f.Stack)
-		}
-		if n := nodeAt(s, "root/later"); n.Generation != 2 {
-			t.Errorf("the later sibling is in generation %d", n.Generation)
-		}
-		if fenced != nil || s.Abandoned() != 1 {
-			t.Errorf("before its end: fence %v, %d abandoned", fenced, s.Abandoned())
-		}
-		close(release)
-		synctest.Wait()
-		if !errors.Is(fenced, supervision.ErrFenced) {
-			t.Errorf("the zombie's effect is answered with %v", fenced)
-		}
-		if s.DeadLetters() != 1 {
-			t.Errorf("%d dead letters, want the one message that waited", s.DeadLetters())
-		}
-		stopped(t, s)
+		return stuck{release, func(err error) { fenced = err }, func() { cancelled = at() }}
 	})
+	must(t, s.Start(sup("root", core.RestForOne, child, talker(&journal{}, "later"))))
+	s.Send(s.Ref("root/child"), "hang")
+	s.Send(s.Ref("root/child"), "never handled")
+	pass(30 * time.Second)
+	if fault < 10*time.Second || fault > 11*time.Second || cancelled != fault {
+		t.Errorf("the hang was seen after %v and cancelled after %v", fault, cancelled)
+	}
+	if respawned < fault+5*time.Second || respawned > fault+6*time.Second {
+		t.Errorf("the next generation started after %v, the hang was seen after %v", respawned, fault)
+	}
+	f := s.Faults().Recent()[0]
+	if f.Kind != core.Hang || f.Message != "string" || f.At.Sub(f.Since) < 10*time.Second {
+		t.Errorf("the fault is %+v", f)
+	}
+	if !strings.Contains(string(f.Stack), "stuck.blocked") {
+		t.Errorf("the stack does not show where it hangs:\n%s", f.Stack)
+	}
+	if n := nodeAt(s, "root/later"); n.Generation != 2 {
+		t.Errorf("the later sibling is in generation %d", n.Generation)
+	}
+	if s.Abandoned() != 1 {
+		t.Errorf("%d abandoned", s.Abandoned())
+	}
+	close(release)
+	synctest.Wait()
+	if !errors.Is(fenced, supervision.ErrFenced) {
+		t.Errorf("the zombie's write is answered with %v", fenced)
+	}
+	if s.DeadLetters() != 1 {
+		t.Errorf("%d dead letters, want the one message that waited", s.DeadLetters())
+	}
+	stopped(t, s)
 }
 
 // TestHangThatReturnsInTime holds that a handler that comes back within the grace is stopped
@@ -106,19 +112,33 @@ func TestHangThatReturnsInTime(t *testing.T) {
 	})
 }
 
-// TestSpinningHandler holds the protocol for a handler that burns CPU, in real time.
-func TestSpinningHandler(t *testing.T) {
-	s, release := newSystem(t), atomic.Bool{}
-	child := spec("child", func() supervision.Handler {
-		return supervision.HandlerFunc(func(ctx supervision.Context, msg any) error {
-			for msg == "spin" && !release.Load() {
-			}
-			if answer, ok := msg.(chan uint64); ok {
-				answer <- ctx.Generation()
-			}
-			return nil
-		})
-	})
+// spinner burns CPU on a message until it is released, and writes then.
+type spinner struct {
+	release *atomic.Bool
+	wrote   chan<- error
+}
+
+func (h spinner) Receive(ctx supervision.Context, msg any) error {
+	switch m := msg.(type) {
+	case string:
+		h.spinning()
+		h.wrote <- write(ctx.Context())
+	case chan uint64:
+		m <- ctx.Generation()
+	}
+	return nil
+}
+
+// spinning is the frame that the stack of the hang has to name.
+func (h spinner) spinning() {
+	for !h.release.Load() {
+	}
+}
+
+// spinningHandler holds the protocol for a handler that burns CPU, in real time.
+func spinningHandler(t *testing.T) {
+	s, release, wrote := newSystem(t), new(atomic.Bool), make(chan error, 1)
+	child := spec("child", func() supervision.Handler { return spinner{release, wrote} })
 	child.HangAfter, child.StopTimeout = 50*time.Millisecond, 50*time.Millisecond
 	child.Policy[core.Hang].Backoff.Initial = time.Millisecond
 	must(t, s.Start(sup("root", core.OneForOne, child)))
@@ -135,7 +155,13 @@ func TestSpinningHandler(t *testing.T) {
 	if len(answer) == 0 || <-answer != 2 {
 		t.Error("no second generation serves")
 	}
+	if f := s.Faults().Recent(); len(f) != 1 || !strings.Contains(string(f[0].Stack), "spinner.spinning") {
+		t.Errorf("the faults do not show where it spins: %v", f)
+	}
 	release.Store(true)
+	if err := <-wrote; !errors.Is(err, supervision.ErrFenced) {
+		t.Errorf("the zombie's write is answered with %v", err)
+	}
 	stopped(t, s)
 }
 
@@ -267,7 +293,7 @@ func TestStopReportsWhatWouldNotStop(t *testing.T) {
 				s, release := newSystem(t), make(chan struct{})
 				j := &journal{}
 				must(t, s.Start(sup("root", core.OneForOne, talker(j, "a"), spec("b", func() supervision.Handler {
-					return stuck{release, func(supervision.Fence, error) {}, func() {}}
+					return stuck{release, func(error) {}, func() {}}
 				}))))
 				s.Send(s.Ref("root/b"), "hang")
 				synctest.Wait()

@@ -269,9 +269,9 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestListenerWaitsForItsPort holds that a taken port is retried, touches no sibling, and is
-// served soon after it is free.
-func TestListenerWaitsForItsPort(t *testing.T) {
+// TestCheck09_Bind holds that a taken port is a BindFailure that is retried, touches no sibling,
+// and is served soon after it is free.
+func TestCheck09_Bind(t *testing.T) {
 	held, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	addr := held.Addr().String()
