@@ -52,6 +52,7 @@ func (s *System) MeasureCPU(ctx context.Context, d time.Duration) (map[string]fl
 	if err != nil {
 		return nil, fmt.Errorf("cannot measure CPU: %w", err)
 	}
+	s.gauges.cpu.Store(&CPUShares{At: began.Add(took), ByPath: shares})
 	return shares, nil
 }
 

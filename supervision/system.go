@@ -86,6 +86,7 @@ type System struct {
 	dead      atomic.Uint64
 	abandoned atomic.Int64
 	zombies   atomic.Int64
+	gauges    gauges
 	dog       watchdog
 	stopping  bool
 	unstopped []string
@@ -118,7 +119,7 @@ func New(cfg Config) (*System, error) {
 	s := &System{
 		clock: cfg.Clock, log: cfg.Log, rand: cfg.Rand, exec: cfg.Executor, tap: cfg.Tap, reg: newRegistry(), faults: newFaultRing(),
 		started: make(chan struct{}), ended: make(chan struct{}), exit: make(chan Exit, 1),
-		stacks: map[string]string{}, left: map[string][]*zombie{},
+		stacks: map[string]string{}, left: map[string][]*zombie{}, gauges: gauges{handled: map[family]uint64{}},
 	}
 	s.dog.tick.Store(int64(slowestTick))
 	s.epoch = s.clock.Now()
@@ -365,6 +366,7 @@ func (s *System) deadLetter(path string, msg any, why string) bool {
 	if s.tap != nil {
 		s.tap.DeadLetter(path, msg, why)
 	}
+	s.gauges.lost(why)
 	if n := s.dead.Add(1); n <= deadLettersLogged {
 		s.log.Debug("dead letter", "to", path, "message", fmt.Sprintf("%T", msg), "why", why)
 	}
@@ -403,6 +405,7 @@ func (s *System) untrack(c *cell) {
 	if c.index > last || s.cells[c.index] != c {
 		return
 	}
+	s.gauges.handled[c.family()] += c.taken()
 	s.cells[c.index] = s.cells[last]
 	s.cells[c.index].index = c.index
 	s.cells[last] = nil

@@ -72,7 +72,9 @@ func (s *System) arm() {
 }
 
 func (s *System) look(round uint64) {
+	begin := s.clock.Now()
 	s.scan(s.steady().UnixNano())
+	s.gauges.scan.Store(int64(s.clock.Now().Sub(begin)))
 	s.dog.mu.Lock()
 	defer s.dog.mu.Unlock()
 	if round == s.dog.round && !over(s.ended) {
