@@ -21,6 +21,8 @@ const (
 	fileMode os.FileMode = 0o600
 	// maxFileBytes bounds what is read of one file; the largest real one has under 4 KiB.
 	maxFileBytes = 1 << 20
+	// damagedSuffix marks a file that was put aside.
+	damagedSuffix = ".damaged"
 )
 
 // Names of the files below the directory.

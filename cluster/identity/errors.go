@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrDamaged is returned when a file of the directory exists but cannot be what it should be: not PEM, a key that does not belong to its
-// certificate, a certificate of another authority. The message names the file and what to do.
+// ErrDamaged is returned when a file on which issued credentials depend exists but cannot be what it should be: not PEM, or a key that does
+// not belong to its certificate. The message names the file and what to do.
 var ErrDamaged = errors.New("damaged identity file")
 
 // fileError says which file is wrong, why, and how to get out of it. It matches ErrDamaged.
@@ -21,11 +21,6 @@ func (e *fileError) Error() string {
 }
 
 func (e *fileError) Unwrap() []error { return []error{ErrDamaged, e.cause} }
-
-// damagedLeaf reports a leaf that can simply be issued again.
-func damagedLeaf(path string, cause error) error {
-	return &fileError{path, cause, "remove the file and start again: a new one is issued"}
-}
 
 // damagedRoot reports a file on which issued credentials depend.
 func damagedRoot(path string, cause error) error {

@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/ecdsa"
 	"crypto/x509"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ type Identity struct {
 	authority  *authority
 	frontProxy *authority
 	saKey      *ecdsa.PrivateKey
+	log        *slog.Logger
 }
 
 // Option changes how Load works.
@@ -25,10 +27,15 @@ func WithNow(now func() time.Time) Option {
 	return func(i *Identity) { i.now = now }
 }
 
+// WithLog names the log that is told of files that had to be replaced; the default logger otherwise.
+func WithLog(log *slog.Logger) Option {
+	return func(i *Identity) { i.log = log }
+}
+
 // Load reads the identity kept in dir, and makes what is missing. It fails with an error that matches ErrDamaged when a file is there but
 // cannot be used; nothing is overwritten then.
 func Load(dir string, options ...Option) (*Identity, error) {
-	i := &Identity{dir: dir, now: systemNow}
+	i := &Identity{dir: dir, now: systemNow, log: slog.Default()}
 	for _, option := range options {
 		option(i)
 	}

@@ -191,8 +191,6 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 		{authorityFile, read(apiServerFile), "not a certificate authority"},
 		{serviceAccountFile, nil, "no PEM private key"},
 		{serviceAccountFile, read(authorityCertFile), "no PEM private key"},
-		{apiServerFile, read(apiServerFile), "not signed by this cluster's authority"},
-		{apiServerFile, read(authorityFile)[:200], "does not begin with a PEM certificate"},
 	} {
 		dir := t.TempDir()
 		at(t, dir, &now)
@@ -203,16 +201,43 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 		if err := os.WriteFile(path, c.content, fileMode); err != nil {
 			t.Fatal(err)
 		}
-		i, err := Load(dir, WithNow(func() time.Time { return now }))
-		if err == nil {
-			_, err = i.ServerTLS(hosts)
-		}
+		_, err := Load(dir, WithNow(func() time.Time { return now }))
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.says) ||
 			!strings.Contains(err.Error(), "remov") {
 			t.Errorf("%s: got %v, want %q", c.file, err, c.says)
 		}
 		if have, err := os.ReadFile(path); err != nil || !slices.Equal(have, c.content) {
 			t.Errorf("%s was overwritten", c.file)
+		}
+	}
+}
+
+// A leaf is issued again when its file is damaged or of another authority; the damaged file stays beside it.
+func TestDamagedLeafIsReplaced(t *testing.T) {
+	now, other := time.Now(), t.TempDir()
+	if _, err := at(t, other, &now).ServerTLS(hosts); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := os.ReadFile(filepath.Join(other, apiServerFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range [][]byte{{}, []byte("x"), foreign[:200], foreign} {
+		dir := t.TempDir()
+		at(t, dir, &now)
+		path := filepath.Join(dir, apiServerFile)
+		if err := os.WriteFile(path, content, fileMode); err != nil {
+			t.Fatal(err)
+		}
+		config, err := at(t, dir, &now).ServerTLS(hosts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.GetCertificate(nil); err != nil {
+			t.Error(err)
+		}
+		if kept, err := os.ReadFile(path + damagedSuffix); err != nil || !slices.Equal(kept, content) {
+			t.Errorf("the damaged file was not kept: %v", err)
 		}
 	}
 }

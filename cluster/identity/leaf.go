@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -34,7 +35,8 @@ type leaf struct {
 	current *pair
 }
 
-// openLeaf reads the leaf from its file, and issues it when there is none, it is due, or it no longer says what the profile asks for.
+// openLeaf reads the leaf from its file, and issues it when there is none, it is due, or it no longer says what the profile asks for. A file that
+// cannot be used is put aside: only the authority is hard to replace.
 func (i *Identity) openLeaf(file string, signer *authority, p profile) (*leaf, error) {
 	l := &leaf{path: filepath.Join(i.dir, file), signer: signer, profile: p, now: i.now}
 	data, err := readFile(l.path)
@@ -42,17 +44,38 @@ func (i *Identity) openLeaf(file string, signer *authority, p profile) (*leaf, e
 		return nil, err
 	}
 	if data != nil {
-		if l.current, err = decodePair(data); err != nil {
-			return nil, damagedLeaf(l.path, err)
-		}
-		if err := l.current.cert.CheckSignatureFrom(signer.cert); err != nil {
-			return nil, damagedLeaf(l.path, fmt.Errorf("it is not signed by this cluster's authority: %w", err))
+		if l.current, err = usable(data, signer); err != nil {
+			if err := i.putAside(l.path, err); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if _, err := l.certificate(); err != nil {
 		return nil, err
 	}
 	return l, nil
+}
+
+// usable decodes a leaf that the authority has signed.
+func usable(data []byte, signer *authority) (*pair, error) {
+	p, err := decodePair(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cert.CheckSignatureFrom(signer.cert); err != nil {
+		return nil, fmt.Errorf("it is not signed by this cluster's authority: %w", err)
+	}
+	return p, nil
+}
+
+// putAside renames a damaged leaf, so that what happened to it can still be seen.
+func (i *Identity) putAside(path string, why error) error {
+	aside := path + damagedSuffix
+	if err := os.Rename(path, aside); err != nil {
+		return fmt.Errorf("cannot put %s aside: %w", path, err)
+	}
+	i.log.Warn("a damaged certificate is replaced by a new one", "file", path, "kept", aside, "reason", why)
+	return nil
 }
 
 // certificate returns the pair to show now, renewed first when it is due. When renewal fails and the old pair is still valid, that one is
