@@ -190,14 +190,17 @@ func (s *System) sent(to string, msg any) {
 	}
 }
 
+// Describe shows which job it was in traces.
+func (d JobDone) Describe() string { return d.Name }
+
 var eventNames = [...]string{
 	core.GroupStart: "start", core.GroupStop: "stop", core.ChildReady: "ready", core.ChildFault: "fault", core.ChildExited: "exited",
 	core.StopElapsed: "stop elapsed", core.BackoffElapsed: "back-off elapsed", core.ChildRestart: "restart",
 	core.ZombieReturned: "zombie returned", core.GroupFault: "overrun",
 }
 
-// String shows the event in traces.
-func (e groupEvent) String() string {
+// Describe shows the event in traces.
+func (e groupEvent) Describe() string {
 	name := fmt.Sprint(uint8(e.Kind))
 	if int(e.Kind) < len(eventNames) {
 		name = eventNames[e.Kind]

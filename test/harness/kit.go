@@ -46,7 +46,8 @@ type Kit struct {
 // newKit makes a kit; its level is still to be chosen.
 func newKit(t testing.TB, seed uint64, spoken bool) *Kit {
 	k := &Kit{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 0x6b6974))}
-	k.trace = &trace{spoken: spoken, clock: func() int64 { return int64(k.Clock().Now().Sub(epoch)) }}
+	began := time.Now()
+	k.trace = &trace{spoken: spoken, clock: func() int64 { return int64(time.Since(began)) }}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }

@@ -31,6 +31,7 @@ const (
 // unless it blocks.
 type sched struct {
 	rng   *rand.Rand
+	style style
 	trace *trace
 	now   atomic.Int64
 	// wall is how far the wall clock was moved.
@@ -91,8 +92,9 @@ type goal struct {
 }
 
 func newSched(seed uint64, tr *trace) *sched {
+	rng := rand.New(rand.NewPCG(seed, 0x6e6f6465))
 	return &sched{
-		rng: rand.New(rand.NewPCG(seed, 0x6e6f6465)), trace: tr, done: make(chan struct{}, 1),
+		rng: rng, style: newStyle(rng), trace: tr, done: make(chan struct{}, 1),
 		inline: func(string, string) bool { return false },
 	}
 }
@@ -182,8 +184,11 @@ func (s *sched) sleepUntil(p *sleeper) { s.asleep = append(s.asleep, p) }
 
 // current names whatever is being run.
 func (s *sched) current() string {
-	if s.curW == nil {
+	switch {
+	case s.curW == nil:
 		return "the test"
+	case s.cur.timer != nil:
+		return s.cur.timer.of
 	}
 	return s.cur.String()
 }
@@ -251,19 +256,12 @@ func (s *sched) choose() (item, bool) {
 	if n == 0 && !due {
 		return item{}, false
 	}
-	i := n
-	if due {
-		i = s.rng.IntN(n + 1)
-	} else if n > 1 {
-		i = s.rng.IntN(n)
-	} else {
-		i = 0
-	}
-	if i == n {
+	if due && s.rng.IntN(n+1) == n {
 		s.timers.remove(t)
 		s.lookedAgain(t.kind)
 		return item{timer: t}, true
 	}
+	i := s.style.pick(s.rng, s.ready)
 	it := s.ready[i]
 	s.ready[i] = s.ready[n-1]
 	s.ready[n-1] = item{}

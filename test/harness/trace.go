@@ -46,7 +46,11 @@ type event struct {
 	text string
 	// shown is only for people: it is not part of the hash.
 	shown string
+	msg   describer
 }
+
+// describer is a message that tells in traces what is in it; it must not change any more.
+type describer interface{ Describe() string }
 
 // trace is what happened in a run, and its hash.
 type trace struct {
@@ -100,7 +104,9 @@ func mixText(h uint64, s string) uint64 {
 // message is an event about a message.
 func (t *trace) message(kind eventKind, path string, gen uint64, msg any, why string) {
 	e := event{kind: kind, path: path, gen: gen, typ: reflect.TypeOf(msg), text: why}
-	if t.spoken {
+	if d, ok := msg.(describer); ok {
+		e.msg = d
+	} else if t.spoken {
 		e.shown = fmt.Sprintf("%+v", msg)
 	}
 	t.add(e)
@@ -115,6 +121,9 @@ func (e event) String() string {
 	}
 	if e.typ != nil {
 		b.WriteString("  " + e.typ.String())
+	}
+	if e.msg != nil {
+		e.shown = e.msg.Describe()
 	}
 	for _, text := range []string{e.text, e.shown} {
 		if text != "" {
@@ -156,10 +165,15 @@ func (t *trace) sum() uint64 {
 	return t.hash
 }
 
+// same tells whether two events count as equal.
+func (e event) same(o event) bool {
+	return e.at == o.at && e.kind == o.kind && e.path == o.path && e.gen == o.gen && e.typ == o.typ && e.text == o.text
+}
+
 // differs describes where two runs of one seed parted.
 func differs(a, b []event) string {
 	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
+		if !a[i].same(b[i]) {
 			return fmt.Sprintf("event %d\n  first   %v\n  second  %v", i, a[i], b[i])
 		}
 	}
