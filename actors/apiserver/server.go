@@ -148,6 +148,7 @@ func (s *Server) assembleServers() error {
 	if s.api, err = config.Complete(nil).New("nodeactor", s.crds.GenericAPIServer); err != nil {
 		return err
 	}
+	s.api.Handler.GoRestfulContainer.Router(&router{})
 	if err := s.installGroups(config); err != nil {
 		return err
 	}
