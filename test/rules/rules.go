@@ -17,6 +17,7 @@ func All() []Rule {
 		{"imports point down", floors},
 		{"one folder per engine", engines},
 		{"goroutines and clocks", concurrency},
+		{"nothing blocks in Receive", receives},
 		{"package sentence", packageSentence},
 		{"manual of a top folder", manuals},
 		{"documented names", documented},

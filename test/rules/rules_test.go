@@ -3,16 +3,37 @@ package rules
 import (
 	"go/token"
 	"strings"
+	"sync"
 	"testing"
 )
 
+// loaded is the tree, which is read once.
+var loaded = sync.OnceValues(Load)
+
+// TestCheck01_Lint holds the rules that keep supervision in charge: only its folder knows the actor library, and nobody
+// else starts goroutines, asks the clock or throws dice.
+func TestCheck01_Lint(t *testing.T) {
+	tree, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range []func(*Tree) []Finding{floors, engines, concurrency} {
+		for _, finding := range check(tree) {
+			t.Error(finding)
+		}
+	}
+}
+
 func TestTree(t *testing.T) {
-	tree, err := Load()
+	tree, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(tree.Files) < 50 {
 		t.Fatalf("only %d files were found", len(tree.Files))
+	}
+	if n := len(receiveMethods(tree)); n < 20 {
+		t.Errorf("only %d actors were found", n)
 	}
 	for _, finding := range Check(tree) {
 		t.Error(finding)
@@ -36,6 +57,14 @@ var bad = []struct{ path, source, want string }{
 	{"actors/x/a.go", "// Package x x.\npackage x\n\nfunc f() { go f() }\n", "4: goroutines and clocks"},
 	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport c \"time\"\n\nvar now = c.Now\n", "6: goroutines and clocks"},
 	{"actors/x/a.go", "// Package x x.\npackage x\n\nimport _ \"math/rand/v2\"\n", "4: goroutines and clocks"},
+	{"actors/x/a.go", receiving("<-m.(chan int)"), "6: nothing blocks in Receive"},
+	{"actors/x/a.go", receiving("select {\n\tcase <-m.(chan int):\n\t}"), "6: nothing blocks in Receive"},
+	{"actors/x/a.go", "// Package x x.\npackage x\n\nvar h = supervision.HandlerFunc(func(c C, m any) error {\n\t<-c.d\n\treturn nil\n})\n", "5: nothing blocks in Receive"},
+	{"actors/x/a.go", receiving("time.Sleep(1)"), "6: nothing blocks in Receive"},
+	{"actors/x/a.go", receiving("http.Get(\"x\")"), "6: nothing blocks in Receive"},
+	{"actors/x/a.go", receiving("t.wg.Wait()"), "6: nothing blocks in Receive"},
+	{"actors/x/a.go", receiving("t.mu.Lock()"), "6: nothing blocks in Receive"},
+	{"actors/x/a.go", receiving("t.help()\n\treturn nil\n}\n\nfunc (t *T) help() error {\n\t<-t.c"), "11: nothing blocks in Receive"},
 	{"actors/x/a.go", "package x\n", "1: package sentence"},
 	{"actors/x/a.go", "// This is x.\npackage x\n", "2: package sentence"},
 	{"cmd/x/a.go", "// Package main x.\npackage main\n", "2: package sentence"},
@@ -54,6 +83,40 @@ var bad = []struct{ path, source, want string }{
 	{"actors/x/a.go", "// Package x x.\npackage x\n\n// See absent" + ".md.\n", "4: mentions can be followed"},
 	{"actors/x/a.go", "// Package x x.\npackage x\n\n// For issue " + "#7.\n", "4: mentions can be followed"},
 	{"actors/x/a.go", "// Package x x.\npackage x\n\nfunc f() {\n" + strings.Repeat("\n", 90) + "}\n", "4: function length"},
+}
+
+// receiveMethods are the actors' methods that the rule about blocking looks at.
+func receiveMethods(tree *Tree) (all []methodKey) {
+	for key, m := range methodsOf(tree) {
+		if isReceive(m.fn) {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// receiving is an actor whose Receive does something.
+func receiving(what string) string {
+	return "// Package x x.\npackage x\n\nimport (\"net/http\"; \"time\")\n" +
+		"func (t *T) Receive(ctx C, m any) error {\n\t" + what + "\n\treturn nil\n}\n"
+}
+
+// TestP74_NothingBlocksInReceive holds what an actor may write: a poll, a job, a function for later.
+func TestP74_NothingBlocksInReceive(t *testing.T) {
+	for _, fine := range []string{
+		"select {\n\tcase <-m.(chan int):\n\tdefault:\n\t}",
+		"ctx.Go(func() { <-t.c; time.Sleep(1); t.wg.Wait() })",
+		"t.next.Receive(ctx, m)",
+		"http.NewRequest(\"x\", \"y\", nil)",
+	} {
+		tree := &Tree{Module: "example.org/m", Tracked: map[string][]byte{}, fset: token.NewFileSet()}
+		if err := tree.add("actors/x/a.go", []byte(receiving(fine))); err != nil {
+			t.Fatal(err)
+		}
+		if found := receives(tree); len(found) > 0 {
+			t.Errorf("%s: %v", fine, found)
+		}
+	}
 }
 
 func TestRulesBite(t *testing.T) {
