@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -67,7 +68,9 @@ type ActorLine struct {
 
 // ActorList is the answer to a look at the tree.
 type ActorList struct {
-	At     time.Time   `json:"at"`
+	At time.Time `json:"at"`
+	// Note says what could not be found out.
+	Note   string      `json:"note,omitempty"`
 	Actors []ActorLine `json:"actors"`
 }
 
@@ -119,7 +122,7 @@ func (s *steering) actors(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, noActor(tree, q.Path), http.StatusNotFound)
 		return
 	}
-	cpu, err := s.measure(r.Context(), q.CPU)
+	cpu, note, err := s.measure(r.Context(), q.CPU)
 	if err != nil {
 		reply(w, nil, err)
 		return
@@ -131,7 +134,7 @@ func (s *steering) actors(w http.ResponseWriter, r *http.Request) {
 	if n, ok := find(tree.Root, q.Path); ok {
 		v.add(n, q.Depth, true)
 	}
-	reply(w, ActorList{v.now, v.lines}, nil)
+	reply(w, ActorList{v.now, note, v.lines}, nil)
 }
 
 func parseQuery(r *http.Request) (q ActorQuery, err error) {
@@ -273,12 +276,17 @@ func (l *ActorLine) take(m ActorLine) {
 	}
 }
 
-// measure returns the CPU shares by path, or nil when they were not asked for.
-func (s *steering) measure(ctx context.Context, d time.Duration) (map[string]float64, error) {
+// measure returns the CPU shares by path, or nil when they were not asked for, or cannot be
+// had because somebody else has them measured.
+func (s *steering) measure(ctx context.Context, d time.Duration) (shares map[string]float64, note string, err error) {
 	if d == 0 {
-		return nil, nil
+		return nil, "", nil
 	}
-	return s.sys.MeasureCPU(ctx, d)
+	shares, err = s.sys.MeasureCPU(ctx, d)
+	if errors.Is(err, supervision.ErrMeasuring) {
+		return nil, "no CPU shares: somebody else has them measured at the moment", nil
+	}
+	return shares, "", err
 }
 
 // Restarting is the answer to a restart by hand: the generation that has to go.
@@ -294,7 +302,7 @@ func (s *steering) restart(w http.ResponseWriter, r *http.Request) {
 	case !ok || path == "":
 		http.Error(w, noActor(tree, path), http.StatusNotFound)
 	case path == tree.Root.Path:
-		http.Error(w, "the root ends only with the process; restart one of its children ("+childPaths(n)+"), or the process", http.StatusConflict)
+		http.Error(w, "cannot restart "+path+": the root ends only with the process; restart one of its children ("+childPaths(n)+"), or the process", http.StatusConflict)
 	default:
 		s.log.Warn("restart by hand", "path", path, "generation", n.Generation)
 		reply(w, Restarting{path, n.Generation}, s.sys.Restart(path))

@@ -51,6 +51,9 @@ func (f *flagSet) load() (node.Config, error) {
 		if err := yaml.UnmarshalStrict(b, &c); err != nil {
 			return c, fmt.Errorf("cannot use configuration %s: %w; see nodeactor run --help for the settings", f.file, err)
 		}
+		for i := range c.FaultPolicies {
+			c.FaultPolicies[i].Source = fmt.Sprintf("%s: faultPolicies[%d]", f.file, i)
+		}
 	}
 	overlay(&c, f.given)
 	c.Version = version
@@ -74,6 +77,12 @@ func overlay(c *node.Config, given node.Config) {
 		c.MaxPods = given.MaxPods
 	}
 	c.FaultInjection = c.FaultInjection || given.FaultInjection
+}
+
+// dataDirVar adds --data-dir to a command that completes its arguments from the node's socket.
+func dataDirVar(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "data-dir", node.DefaultDataDir, "`directory` of the node's state")
+	_ = cmd.MarkFlagDirname("data-dir")
 }
 
 // dataDirFlag adds --data-dir to a command that looks at an existing node.

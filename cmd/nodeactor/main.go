@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nodeactor/nodeactor/actors/node"
 )
 
 // version is set by the linker.
@@ -19,7 +22,12 @@ func main() {
 		if errors.As(err, &code) {
 			os.Exit(int(code))
 		}
-		fmt.Fprintln(os.Stderr, "nodeactor:", err)
+		for finding := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "nodeactor:", strings.TrimSpace(finding))
+		}
+		if errors.Is(err, node.ErrGaveUp) {
+			os.Exit(node.ExitGaveUp)
+		}
 		os.Exit(1)
 	}
 }
@@ -41,12 +49,14 @@ Start a node (as root), then look at it from another terminal:
 
   nodeactor run
   nodeactor status
+  nodeactor tree
   nodeactor kubectl get nodes`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddGroup(&cobra.Group{ID: "node", Title: "The node:"}, &cobra.Group{ID: "use", Title: "Working with it:"})
-	root.AddCommand(runCommand(), statusCommand(), resetCommand(), kubectlCommand(), imageCommand(), versionCommand())
+	root.AddGroup(&cobra.Group{ID: "node", Title: "The node:"}, &cobra.Group{ID: "tree", Title: "Seeing and steering its tree:"},
+		&cobra.Group{ID: "use", Title: "Working with it:"})
+	root.AddCommand(runCommand(), statusCommand(), resetCommand(), treeCommand(), faultsCommand(), restartCommand(), kubectlCommand(), imageCommand(), versionCommand())
 	return root
 }
 

@@ -36,11 +36,14 @@ Exits with 0 when every part is alive and ready, with 1 otherwise.`,
 func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 	pid := node.Owner(c.DataDir)
 	if pid == 0 {
-		return fmt.Errorf("no node runs on %s; start one with: nodeactor run --data-dir %s", c.DataDir, c.DataDir)
+		return noNode(c)
 	}
 	fmt.Fprintf(out, "node process   pid %d, data directory %s\n", pid, c.DataDir)
 	if cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err == nil {
 		fmt.Fprintf(out, "api            %s\nkubeconfig     %s\n", cfg.Host, c.Kubeconfig())
+	}
+	if last, ok := node.ReadLastExit(c.DataDir); ok {
+		fmt.Fprintf(out, "last exit      %s ago, the node gave up: %s\n", ago(last.At), last.Reason)
 	}
 	client, sick := node.NewLocalClient(c.Socket()), false
 	for _, path := range []string{"/readyz", "/livez"} {
