@@ -39,25 +39,25 @@ const (
 )
 
 // File checks the file at path. A file that is absent or has no byte is fine: bbolt makes a new one. The error names the
-// file and the page.
+// page; the caller names the file.
 func File(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot check %s: %w", path, err)
+		return fmt.Errorf("cannot check the file: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("cannot check %s: %w", path, err)
+		return fmt.Errorf("cannot check the file: %w", err)
 	}
 	if info.Size() == 0 {
 		return nil
 	}
 	if err := check(f, info.Size()); err != nil {
-		return fmt.Errorf("%s: %w: %w", path, ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
 }

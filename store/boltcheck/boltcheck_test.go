@@ -82,7 +82,7 @@ func TestWhatPassesCanBeWalked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := File(path); err != nil {
-			if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
 			refused++

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/nodeactor/nodeactor/store/boltcheck"
 )
 
 const (
@@ -20,13 +22,15 @@ const (
 	fileMode = 0o600
 	// dirMode is the mode of the directory made for the ledger.
 	dirMode = 0o700
+	// remedy is the way out of a damaged ledger.
+	remedy = "move it away and start again: it holds what this host knows about its own pods, which are then started anew"
 )
 
 var (
 	// ErrLocked is returned when another process has the ledger open.
 	ErrLocked = errors.New("in use by another process")
 	// ErrCorrupt is returned when the file is not a ledger, or is damaged.
-	ErrCorrupt = errors.New("file is damaged")
+	ErrCorrupt = boltcheck.ErrCorrupt
 	// ErrName is returned when a bucket or key is empty.
 	ErrName = errors.New("bucket and key must not be empty")
 )
@@ -44,46 +48,41 @@ func Open(path string) (*Ledger, error) {
 		return nil, fmt.Errorf("cannot open ledger %s: %w", path, err)
 	}
 	db, err := openFile(path)
+	if errors.Is(err, ErrCorrupt) {
+		return nil, fmt.Errorf("cannot open ledger %s: %w; %s", path, err, remedy)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open ledger %s: %w", path, err)
 	}
 	return &Ledger{path: path, db: db}, nil
 }
 
-// openFile turns the ways bbolt reports a bad file, among them panics and page faults, into errors.
-func openFile(path string) (db *bbolt.DB, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			db, err = nil, fmt.Errorf("%w: %v", ErrCorrupt, r)
+// openFile looks at the file before bbolt maps it: what bbolt cannot walk ends the process.
+func openFile(path string) (*bbolt.DB, error) {
+	if err := boltcheck.File(path); err != nil {
+		if held(path) { // by a process that writes, so that what was read need not fit together
+			return nil, ErrLocked
 		}
-	}()
-	db, err = bbolt.Open(path, fileMode, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType})
+		return nil, err
+	}
+	db, err := bbolt.Open(path, fileMode, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, ErrLocked
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := checkComplete(db); err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	return db, nil
+	return db, err
 }
 
-// checkComplete refuses a file shorter than what its root page claims: reading past its end would be a fault much later.
-func checkComplete(db *bbolt.DB) error {
-	return db.View(func(tx *bbolt.Tx) error {
-		fi, err := os.Stat(db.Path())
-		if err == nil && fi.Size() < tx.Size() {
-			err = fmt.Errorf("%w: %d bytes of %d are there", ErrCorrupt, fi.Size(), tx.Size())
-		}
-		return err
-	})
+// held tells whether another process has the file locked, as bbolt does while it is open.
+func held(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
 // Path is the file the ledger lives in.
