@@ -22,7 +22,7 @@ var isLongRunning = filters.BasicLongRunningRequestCheck(
 // out are those that would do nothing here: tracing and latency recording without a receiver, audit without a backend, CORS and HSTS
 // without a configuration.
 func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http.Handler {
-	h := genericfilters.WithAuthorization(s.refusingTreeWrites(api), c.Authorization.Authorizer, c.Serializer)
+	h := genericfilters.WithAuthorization(s.refusingTreeWrites(s.observed(api)), c.Authorization.Authorizer, c.Serializer)
 	h = filters.WithMaxInFlightLimit(h, maxReadsInFlight, maxWritesInFlight, isLongRunning)
 	h = impersonation.WithConstrainedImpersonation(h, c.Authorization.Authorizer, c.Serializer)
 	h = genericfilters.WithAuthentication(h, c.Authentication.Authenticator, genericfilters.Unauthorized(c.Serializer), audiences, c.Authentication.RequestHeaderConfig)
@@ -40,7 +40,7 @@ func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http
 // inProcessChain wraps the API in what a request from within the process passes. Who asks is known already; authorization, admission and
 // validation are the same as over the network.
 func (s *Server) inProcessChain(api http.Handler, resolver request.RequestInfoResolver) http.Handler {
-	h := genericfilters.WithAuthorization(s.refusingTreeWrites(api), s.authorizer, legacyscheme.Codecs)
+	h := genericfilters.WithAuthorization(s.refusingTreeWrites(s.observed(api)), s.authorizer, legacyscheme.Codecs)
 	h = genericfilters.WithWarningRecorder(h)
 	h = genericfilters.WithRequestInfo(h, resolver)
 	h = genericfilters.WithRequestReceivedTimestamp(h)

@@ -32,6 +32,10 @@ type Deps struct {
 	Log      *slog.Logger
 	Events   *operator.Recorder
 	Metrics  *operator.Metrics
+	// Breaker pauses controllers that write in circles; Client and Metadata must go through its Guard. Nil pauses none.
+	Breaker *operator.Breaker
+	// InjectFaults honours operator.InjectAnnotation.
+	InjectFaults bool
 	// RootCA gives the PEM bundle that pods verify the API with.
 	RootCA func() []byte
 	// Heartbeats tells of nodes this process hears itself, beside their stored leases; nil when silence is not to be judged.
@@ -53,10 +57,11 @@ func All(d Deps) []operator.Controller {
 	}
 }
 
-// Specs lists the children of the `controllers` supervisor: a subtree for each controller, and the retention of Events.
+// Specs lists the children of the `controllers` supervisor: who reports on them, a subtree for each controller, and the retention of Events.
 func Specs(d Deps) []supervision.Spec {
-	var specs []supervision.Spec
-	shared := operator.Deps{Cache: d.Cache, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics}
+	shared := operator.Deps{Cache: d.Cache, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics, Breaker: d.Breaker, InjectFaults: d.InjectFaults}
+	shared.Reporter = operator.NewReporter(shared, d.Metadata, d.Events)
+	specs := []supervision.Spec{shared.Reporter.Spec()}
 	for _, c := range All(d) {
 		specs = append(specs, operator.Spec(c, shared))
 	}

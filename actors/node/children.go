@@ -116,7 +116,7 @@ func (p *parts) serverChild(health http.Handler, extra map[string]http.Handler) 
 				return nil, ErrNotUp
 			}
 			return apiserver.New(ctx, apiserver.Config{
-				Store: s, Identity: p.identity, Log: p.log, ServiceCIDR: p.cfg.ServiceCIDR, Health: health, ExtraHandlers: extra, WithoutEffect: withoutEffect(), Tree: p.sys,
+				Store: s, Identity: p.identity, Log: p.log, ServiceCIDR: p.cfg.ServiceCIDR, Health: health, ExtraHandlers: extra, WithoutEffect: withoutEffect(), Tree: p.sys, Observe: p.observe,
 				AdvertiseAddr: netip.AddrPortFrom(p.address, netip.MustParseAddrPort(expandHost(p.cfg.APIAddr)).Port()).String(),
 			})
 		},

@@ -50,6 +50,7 @@ type parts struct {
 
 	metrics *prometheus.Registry
 	events  *operator.Recorder
+	breaker *operator.Breaker
 	root    supervision.Spec
 
 	store  current[store.Store]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
@@ -84,11 +85,14 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 }
 
 func (p *parts) controllers() ([]supervision.Spec, error) {
-	client, err := p.client("system:kube-controller-manager", identity.MastersGroup)
+	p.breaker = operator.NewBreaker(p.cache, p.clock)
+	config := p.clientConfig("system:kube-controller-manager", identity.MastersGroup)
+	config.Transport = p.breaker.Guard(config.Transport)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := metadata.NewForConfig(metadata.ConfigFor(p.clientConfig("system:kube-controller-manager", identity.MastersGroup)))
+	meta, err := metadata.NewForConfig(metadata.ConfigFor(config))
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +103,7 @@ func (p *parts) controllers() ([]supervision.Spec, error) {
 	p.events = operator.NewRecorder(client.CoreV1(), p.clock, p.log)
 	return controllers.Specs(controllers.Deps{
 		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events, Heartbeats: p.beats,
+		Breaker: p.breaker, InjectFaults: p.cfg.FaultInjection,
 	}), nil
 }
 

@@ -76,6 +76,9 @@ type Controller struct {
 	Name string
 	// Manifests is the kind whose objects are the manifests. The zero Kind: keys come from Reads and Initial alone.
 	Manifests cache.Kind
+	// About finds the object that a key stands for, on which faults and pauses of its reconciler are told; nil when there is none. By
+	// default it is the manifest. Named serves controllers whose keys are objects of one kind.
+	About func(reader *cache.Cache, key Key) *cache.Meta
 	// Initial lists further keys to look at when the dispatcher starts; nil for none.
 	Initial func(*cache.Cache) []Key
 	// Reads are the declared reads, the manifests' own kind included.
@@ -97,6 +100,30 @@ type Deps struct {
 	Log   *slog.Logger
 	// Metrics counts passes; nil counts nothing.
 	Metrics *Metrics
+	// Breaker pauses reconcilers that write in circles; nil pauses none. Their client must go through its Guard.
+	Breaker *Breaker
+	// Reporter tells on objects how their reconcilers do; nil tells nothing.
+	Reporter *Reporter
+	// InjectFaults lets an object ask for a fault of its reconcilers, by the annotation InjectAnnotation. For drills only.
+	InjectFaults bool
+}
+
+// Named is the About of controllers whose keys are the names of objects of one kind.
+func Named(kind cache.Kind) func(*cache.Cache, Key) *cache.Meta {
+	return func(reader *cache.Cache, key Key) *cache.Meta {
+		return reader.MetaByKey(kind.Key(key.Namespace, key.Name))
+	}
+}
+
+// about is About with its default.
+func (c *Controller) about(reader *cache.Cache, key Key) *cache.Meta {
+	switch {
+	case c.About != nil:
+		return c.About(reader, key)
+	case c.Manifests != (cache.Kind{}):
+		return Named(c.Manifests)(reader, key)
+	}
+	return nil
 }
 
 // declared gives the handle through which a controller reads: it tells of kinds that are read without being declared.
@@ -127,18 +154,50 @@ func (c Controller) keys(reader *cache.Cache) []Key {
 	return keys
 }
 
-// wakes lists the manifests that changes concern, each once, with the newest revision that concerns it.
-func (c Controller) wakes(reader *cache.Cache, changes []cache.Change) map[Key]int64 {
-	wakes := make(map[Key]int64)
-	for _, change := range changes {
+// woken is what changes mean to one manifest.
+type woken struct {
+	// revision is the newest that concerns it.
+	revision int64
+	// own is the change of the manifest itself, from the first of several to the last; nil when only other objects changed.
+	own *cache.Change
+}
+
+// wakes lists the manifests that changes concern, each once.
+func (c Controller) wakes(reader *cache.Cache, changes []cache.Change, each func(Key, cache.Change)) map[Key]woken {
+	wakes := make(map[Key]woken)
+	for i, change := range changes {
 		for _, read := range c.Reads {
 			if read.Keys == nil || !read.Kind.Holds(change.Key) {
 				continue
 			}
 			for _, key := range read.Keys(reader, change) {
-				wakes[key] = max(wakes[key], change.Revision)
+				w := wakes[key]
+				w.revision = max(w.revision, change.Revision)
+				if c.isAbout(reader, key, change) {
+					w.own = merged(w.own, &changes[i])
+				}
+				wakes[key] = w
+				each(key, change)
 			}
 		}
 	}
 	return wakes
+}
+
+// isAbout tells whether a change is one of the object that a key stands for.
+func (c *Controller) isAbout(reader *cache.Cache, key Key, change cache.Change) bool {
+	about := c.about(reader, key)
+	if about == nil {
+		return change.Deleted() && change.Meta().Name == key.Name
+	}
+	return about.Key == change.Key
+}
+
+func merged(first, last *cache.Change) *cache.Change {
+	if first == nil {
+		return last
+	}
+	both := *last
+	both.Old, both.OldMeta = first.Old, first.OldMeta
+	return &both
 }

@@ -29,6 +29,7 @@ const poolID = "manifests"
 type actors interface {
 	Ensure(id string, start func() supervision.Handler) supervision.Ref
 	Send(id string, msg any) bool
+	Wake(id string) bool
 	Stop(id string)
 	Len() int
 }
@@ -39,6 +40,10 @@ type dispatcher struct {
 	reconciler Reconciler
 	deps       Deps
 	board      *board
+	served     *served
+	outage     *outage
+	// mended are manifests that were woken from their back-off of late, since a change may have mended them.
+	mended map[Key]mending
 	// missed is set when a wake was taken by nobody.
 	missed bool
 }
@@ -65,9 +70,12 @@ func siblingOf(path string) string {
 
 // follow wakes everything that exists, then whatever changes concern, until the context ends.
 func (d *dispatcher) follow(ctx context.Context, pool actors, beat func()) error {
+	if err := d.awaitKinds(ctx, beat); err != nil {
+		return err
+	}
 	feed := d.deps.Cache.Subscribe(d.kinds()...)
 	defer feed.Close()
-	if err := d.relist(ctx, pool); err != nil {
+	if err := d.relist(ctx, pool, beat); err != nil {
 		return err
 	}
 	swept := d.deps.Clock.Now()
@@ -75,21 +83,53 @@ func (d *dispatcher) follow(ctx context.Context, pool actors, beat func()) error
 		beat()
 		changes, err := d.await(ctx, feed)
 		if errors.Is(err, cache.ErrLost) || err == nil && pool.Len() < d.board.len() {
-			err = d.relist(ctx, pool)
+			err = d.relist(ctx, pool, beat)
 		}
 		if err != nil {
 			return err
 		}
-		for key, revision := range d.controller.wakes(d.deps.Cache, changes) {
-			d.wake(pool, key, revision)
-		}
+		d.take(pool, changes)
 		d.settle(pool)
+		d.payOwed(pool)
 		if now := d.deps.Clock.Now(); now.Sub(swept) >= sweepEvery {
 			swept = now
 			d.sweep(pool)
 		}
 	}
 	return ctx.Err()
+}
+
+// awaitKinds waits until every kind that is read is served.
+func (d *dispatcher) awaitKinds(ctx context.Context, beat func()) error {
+	for {
+		beat()
+		quiet, cancel := context.WithTimeout(ctx, sweepEvery)
+		select {
+		case <-d.served.all:
+			cancel()
+			return nil
+		case <-quiet.Done():
+			cancel()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// take wakes the manifests that changes concern.
+func (d *dispatcher) take(pool actors, changes []cache.Change) {
+	wakes := d.controller.wakes(d.deps.Cache, changes, func(key Key, change cache.Change) {
+		d.deps.Breaker.woken(writerOf(d.controller.Name, key), change)
+	})
+	for i := range changes {
+		d.judgeEnd(&changes[i])
+	}
+	for key, w := range wakes {
+		if !d.wake(pool, key, w.revision) && w.own != nil && mends(w.own) {
+			d.mend(pool, key)
+		}
+	}
 }
 
 // kinds lists what is read; none stands for everything.
@@ -122,18 +162,29 @@ func (d *dispatcher) await(ctx context.Context, feed *cache.Feed) ([]cache.Chang
 	return feed.Take()
 }
 
-// relist wakes all manifests there are and all actors there were, whatever was missed.
-func (d *dispatcher) relist(ctx context.Context, pool actors) error {
-	ctx, cancel := context.WithTimeout(ctx, syncDeadline)
-	defer cancel()
-	if err := d.deps.Cache.Sync(ctx); err != nil {
-		return err
+// relist wakes all manifests there are and all actors there were, whatever was missed. It waits for a source that is down: that is no
+// fault of the dispatcher.
+func (d *dispatcher) relist(ctx context.Context, pool actors, beat func()) error {
+	for err := d.sync(ctx); err != nil; err = d.sync(ctx) {
+		beat()
+		if ctx.Err() != nil || !isOutage(err) {
+			return err
+		}
+		if err := d.deps.Clock.Sleep(ctx, retryEvery); err != nil {
+			return err
+		}
 	}
 	revision := d.deps.Cache.Revision()
 	for _, key := range append(d.board.keys(), d.controller.keys(d.deps.Cache)...) {
 		d.wake(pool, key, revision)
 	}
 	return nil
+}
+
+func (d *dispatcher) sync(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, syncDeadline)
+	defer cancel()
+	return d.deps.Cache.Sync(ctx)
 }
 
 // sweep wakes manifests that have no actor.
@@ -145,17 +196,19 @@ func (d *dispatcher) sweep(pool actors) {
 	}
 }
 
-// wake tells the actor of a manifest, making it if need be; not for a manifest that is gone and has none.
-func (d *dispatcher) wake(pool actors, key Key, revision int64) {
+// wake tells the actor of a manifest, making it if need be; not for a manifest that is gone and has none. False when nobody took it.
+func (d *dispatcher) wake(pool actors, key Key, revision int64) bool {
 	if !d.board.known(key) && !d.controller.live(d.deps.Cache, key) {
-		return
+		return true
 	}
 	pool.Ensure(key.String(), func() supervision.Handler {
-		return &manifest{controller: d.controller, reconciler: d.reconciler, deps: d.deps, key: key, board: d.board}
+		return &manifest{controller: d.controller, reconciler: d.reconciler, deps: d.deps, key: key, board: d.board, outage: d.outage}
 	})
 	if !pool.Send(key.String(), wake{revision: revision, number: d.board.send(key)}) {
 		d.missed = true // in back-off, where its next start brings a pass, or the pool is down, which the next look finds
+		return false
 	}
+	return true
 }
 
 // settle ends the actors that asked for it.

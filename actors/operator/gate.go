@@ -34,6 +34,8 @@ const (
 	failed
 	// conflicted is a pass that lost a race with another writer.
 	conflicted
+	// paused is a pass that the breaker cut off; it says nothing about the pass.
+	paused
 )
 
 // gate decides when passes of one manifest run. It is pure: events come in with the time, due says when the next pass is due. At
@@ -64,9 +66,19 @@ func (g *gate) wake(now time.Time) {
 	g.soonest(g.earliest(now))
 }
 
+// isDue tells whether a pass may begin.
+func (g *gate) isDue(now time.Time) bool { return !g.running && !now.Before(g.due) }
+
+// hold puts the pass that is due off.
+func (g *gate) hold(wait time.Duration, now time.Time) {
+	if wait > 0 {
+		g.due = now.Add(wait)
+	}
+}
+
 // begin starts the pass that is due; false when none is.
 func (g *gate) begin(now time.Time) bool {
-	if g.running || now.Before(g.due) {
+	if !g.isDue(now) {
 		return false
 	}
 	g.running, g.pending, g.began = true, false, now
@@ -85,6 +97,8 @@ func (g *gate) end(now time.Time, how outcome, after time.Duration) {
 		}
 	case conflicted:
 		g.conflict(now)
+	case paused:
+		g.due = now
 	default:
 		g.fail(now)
 	}

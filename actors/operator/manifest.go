@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/nodeactor/nodeactor/actors/hotloop"
 	"github.com/nodeactor/nodeactor/supervision"
 )
 
@@ -19,10 +20,15 @@ const (
 	passDeadline = 60 * time.Second
 	// syncDeadline bounds the wait for the cache to show what was written before the pass.
 	syncDeadline = 10 * time.Second
+	// pauseSlack is how much longer than its pause the job that waits it out may take.
+	pauseSlack = 10 * time.Second
 )
 
-// passJob names the job of a pass.
-const passJob = "pass"
+// Names of jobs: passJob of a pass, pauseJob, with the reason behind it, of a pause.
+const (
+	passJob  = "pass"
+	pauseJob = "HotLoop "
+)
 
 // wake tells a manifest's actor that something it reads changed at a revision. number counts the wakes of this manifest.
 type wake struct {
@@ -48,12 +54,15 @@ type manifest struct {
 	deps       Deps
 	key        Key
 	board      *board
+	outage     *outage
 
 	gate *gate
 	// number is that of the last wake.
 	number uint64
 	// seen is the revision the running or last pass saw; a wake of an older change is no news.
 	seen atomic.Int64
+	// resting is set while a pause of the breaker is waited out.
+	resting bool
 	// disarm cancels the armed tick; armed is when it fires.
 	disarm func()
 	armed  time.Time
@@ -73,7 +82,7 @@ func (m *manifest) Receive(ctx supervision.Context, msg any) error {
 	case tick:
 		m.armed = time.Time{}
 	case supervision.JobDone:
-		m.finish(msg)
+		m.jobDone(msg)
 	default:
 		return nil
 	}
@@ -81,9 +90,24 @@ func (m *manifest) Receive(ctx supervision.Context, msg any) error {
 	return nil
 }
 
+func (m *manifest) jobDone(done supervision.JobDone) {
+	if done.Name == passJob {
+		m.finish(done)
+		return
+	}
+	m.resting = false
+	m.gate.wake(m.deps.Clock.Now())
+}
+
 // turn starts the pass that is due or arms a tick for the one that will be.
 func (m *manifest) turn(ctx supervision.Context) {
+	if m.resting || m.held(ctx) {
+		return
+	}
 	now := m.deps.Clock.Now()
+	if m.gate.isDue(now) {
+		m.gate.hold(m.outage.admit(now, m.spread()), now)
+	}
 	if m.gate.begin(now) {
 		ctx.Go(supervision.Job{Name: passJob, Deadline: passDeadline, Run: func(ctx context.Context, _ func()) (any, error) {
 			return m.pass(ctx), nil
@@ -100,6 +124,25 @@ func (m *manifest) turn(ctx supervision.Context) {
 	m.disarm = ctx.After(m.gate.due.Sub(now), tick{})
 }
 
+// held waits a pause of the breaker out, in a job whose name shows it in the tree.
+func (m *manifest) held(ctx supervision.Context) bool {
+	trip, paused := m.deps.Breaker.paused(m.writer())
+	if !paused || m.gate.running {
+		return false
+	}
+	m.resting = true
+	wait := trip.Until.Sub(m.deps.Clock.Now())
+	ctx.Go(supervision.Job{Name: pauseJob + trip.Reason.String(), Deadline: wait + pauseSlack, Run: func(ctx context.Context, _ func()) (any, error) {
+		return nil, m.deps.Clock.Sleep(ctx, wait)
+	}})
+	return true
+}
+
+func (m *manifest) writer() hotloop.Writer { return writerOf(m.controller.Name, m.key) }
+
+// spread is the manifest's place between 0 and 1.
+func (m *manifest) spread() float64 { return m.gate.jitter }
+
 // pass runs one pass on a state that holds everything written before it.
 func (m *manifest) pass(ctx context.Context) passResult {
 	synced, cancel := context.WithTimeout(ctx, syncDeadline)
@@ -111,7 +154,10 @@ func (m *manifest) pass(ctx context.Context) passResult {
 	if !m.controller.live(m.deps.Cache, m.key) {
 		return passResult{gone: true}
 	}
-	action, err := m.reconciler.Reconcile(ctx, m.key)
+	if err := m.inject(ctx); err != nil {
+		return passResult{err: err}
+	}
+	action, err := m.reconciler.Reconcile(withWriter(ctx, m.writer()), m.key)
 	return passResult{action: action, err: err}
 }
 
@@ -123,15 +169,25 @@ func (m *manifest) finish(done supervision.JobDone) {
 	}
 	how := outcomeOf(result.err)
 	now := m.deps.Clock.Now()
+	m.outage.note(now, m.spread(), result.err)
 	woken := m.gate.pending
 	m.gate.end(now, how, result.action.After)
 	m.deps.Metrics.count(m.controller.Name, how, result.action, now)
-	if how == failed {
-		m.deps.Log.Warn("a pass failed and is retried", "controller", m.controller.Name, "manifest", m.key.String(),
-			"failures", m.gate.failures, "cause", result.err)
-	}
+	m.tell(how, result.err)
 	if how == succeeded && (result.gone || result.action.Done) && !woken {
 		m.board.retire(m.key, m.number)
+	}
+}
+
+// tell passes on how the pass ended.
+func (m *manifest) tell(how outcome, err error) {
+	switch how {
+	case succeeded:
+		m.deps.Reporter.well(m.controller.Name, m.key)
+	case failed:
+		m.deps.Reporter.failed(m.controller.Name, m.key, m.gate.failures, err)
+		m.deps.Log.Warn("a pass failed and is retried", "controller", m.controller.Name, "manifest", m.key.String(),
+			"failures", m.gate.failures, "cause", err)
 	}
 }
 
@@ -143,6 +199,8 @@ func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
 		return succeeded
+	case errors.Is(err, ErrPaused):
+		return paused
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err):
 		return conflicted
 	}

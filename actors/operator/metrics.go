@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nodeactor/nodeactor/actors/hotloop"
 )
 
 // Results of a pass as the metric names them. New ones go at the end.
@@ -18,6 +20,8 @@ const (
 type Metrics struct {
 	passes *prometheus.CounterVec
 	last   *prometheus.GaugeVec
+	trips  *prometheus.CounterVec
+	ailing prometheus.Gauge
 }
 
 // NewMetrics makes the families and registers them.
@@ -31,8 +35,16 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "nodeactor_controller_last_tick_timestamp_seconds",
 			Help: "When the last pass of a controller ended.",
 		}, []string{"controller"}),
+		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nodeactor_hot_loops_total",
+			Help: "Pauses of reconcilers that wrote in circles.",
+		}, []string{"controller", "reason"}),
+		ailing: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "nodeactor_ailing_objects",
+			Help: "Objects a reconciler of which crashes, hangs, fails or pauses.",
+		}),
 	}
-	for _, family := range []prometheus.Collector{m.passes, m.last} {
+	for _, family := range []prometheus.Collector{m.passes, m.last, m.trips, m.ailing} {
 		if err := registry.Register(family); err != nil {
 			return nil, err
 		}
@@ -58,4 +70,16 @@ func resultOf(how outcome, action Action) string {
 		return resultRequeueAfter
 	}
 	return resultSuccess
+}
+
+func (m *Metrics) tripped(t hotloop.Trip) {
+	if m != nil {
+		m.trips.WithLabelValues(t.Writer.Name, t.Reason.String()).Inc()
+	}
+}
+
+func (m *Metrics) complaints(n int) {
+	if m != nil {
+		m.ailing.Set(float64(n))
+	}
 }

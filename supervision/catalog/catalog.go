@@ -121,8 +121,10 @@ var Rows = []Entry{
 	worker("socket", Listener, "the local socket for images", 10*second, 30*second, 5*second, quick),
 	worker("cache", Stateful, "typed objects for everything in this process", 30*second, 30*second, 10*second, quick),
 	group("controllers", "one group for each controller", core.OneForOne, many, restartWith(slow)),
+	worker("reporter", Stateless, "tells on objects how their reconcilers do", 30*second, 30*second, 10*second, quick),
 	// A dispatcher that starts anew wakes every manifest, so a new pool fills again.
 	group("controller", "reconcilers and their dispatcher", core.RestForOne, leaf, restartWith(slow)),
+	worker("kinds", Stateless, "waits until the kinds a controller reads are served", 30*second, 30*second, 10*second, quick),
 	worker("dispatcher", Stateless, "turns events into wake-ups of manifests", 30*second, 30*second, 10*second, quick),
 	group("manifests", "one actor for each manifest", core.Pool, own, restartWith(slow)),
 	worker("reconciler", Stateless, "one manifest", 30*second, 30*second, 10*second, slow),

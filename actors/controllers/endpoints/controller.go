@@ -30,6 +30,7 @@ var (
 func New(client kubernetes.Interface, events record.EventRecorder) operator.Controller {
 	return operator.Controller{
 		Name:    "endpoints",
+		About:   operator.Named(serviceKind),
 		Initial: initial,
 		Reads: []operator.Read{
 			operator.Self(serviceKind),

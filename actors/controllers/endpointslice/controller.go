@@ -42,6 +42,7 @@ var (
 func New(client kubernetes.Interface, events record.EventRecorder) operator.Controller {
 	return operator.Controller{
 		Name:    "endpointslice",
+		About:   operator.Named(serviceKind),
 		Initial: serving.Names,
 		Reads: []operator.Read{
 			operator.Self(serviceKind),

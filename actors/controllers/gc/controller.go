@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
@@ -14,6 +15,7 @@ import (
 func New(client metadata.Interface, api discovery.DiscoveryInterface) operator.Controller {
 	return operator.Controller{
 		Name:    "gc",
+		About:   func(c *cache.Cache, key operator.Key) *cache.Meta { return c.MetaByUID(types.UID(key.Name)) },
 		Initial: initial,
 		Reads:   []operator.Read{{Keys: touched}},
 		New: func(c *cache.Cache) operator.Reconciler {

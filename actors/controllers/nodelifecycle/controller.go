@@ -25,6 +25,7 @@ var (
 func New(client kubernetes.Interface, clock operator.Clock, events record.EventRecorder, beats Heartbeats) operator.Controller {
 	return operator.Controller{
 		Name:    "node-lifecycle",
+		About:   operator.Named(kind),
 		Initial: initial,
 		Reads: []operator.Read{
 			operator.Self(kind),

@@ -1,0 +1,17 @@
+package node
+
+import (
+	"context"
+
+	"github.com/nodeactor/nodeactor/actors/apiserver"
+	"github.com/nodeactor/nodeactor/actors/hotloop"
+	"github.com/nodeactor/nodeactor/actors/operator"
+)
+
+// observe tells the breaker of writes that are not of its reconcilers; those come to it on their own way.
+func (p *parts) observe(ctx context.Context, w apiserver.Write) {
+	if _, ours := operator.WriterOf(ctx); ours {
+		return
+	}
+	p.breaker.Seen(w.User, w.Manager, w.Method, hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name})
+}

@@ -1,0 +1,57 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/nodeactor/nodeactor/actors/cache"
+)
+
+// InjectAnnotation asks for a fault of every reconciler of the object that carries it, for as long as it does: panic, hang or error. It
+// is honoured only where faults may be injected.
+const InjectAnnotation = "nodeactor.io/inject-fault"
+
+// injectLook is how often an injected hang looks whether it is still asked for.
+const injectLook = 200 * time.Millisecond
+
+// inject does what the object's annotation asks for.
+func (m *manifest) inject(ctx context.Context) error {
+	if !m.deps.InjectFaults {
+		return nil
+	}
+	switch kind := m.injected(); kind {
+	case "panic":
+		panic("injected by annotation " + InjectAnnotation)
+	case "error":
+		return fmt.Errorf("cannot reconcile: injected by annotation %s", InjectAnnotation)
+	case "hang":
+		for m.injected() == "hang" { // deaf to its context, as what hangs is
+			_ = m.deps.Clock.Sleep(context.WithoutCancel(ctx), injectLook)
+		}
+	}
+	return nil
+}
+
+// injected is the annotation's value in the newest stored state.
+func (m *manifest) injected() string {
+	about := m.controller.about(m.deps.Cache, m.key)
+	if about == nil {
+		return ""
+	}
+	record, ok := m.deps.Cache.Record(cache.KindServing(about.Resource().GroupResource(), about.Namespace != ""), about.Namespace, about.Name)
+	if !ok || !cache.IsTyped(record.Key) {
+		return ""
+	}
+	object, err := record.Object()
+	if err != nil {
+		return ""
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return ""
+	}
+	return accessor.GetAnnotations()[InjectAnnotation]
+}

@@ -1,0 +1,82 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/nodeactor/nodeactor/actors/hotloop"
+)
+
+// ErrPaused is returned when a reconciler that writes in circles wants to write; its pass ends, and the next begins when the pause is over.
+var ErrPaused = errors.New("this reconciler pauses: it writes in circles")
+
+// writerKey marks the context of a pass with the reconciler that runs it.
+type writerKey struct{}
+
+func withWriter(ctx context.Context, w hotloop.Writer) context.Context {
+	return context.WithValue(ctx, writerKey{}, w)
+}
+
+// WriterOf is the reconciler whose pass a context belongs to; false for everybody else.
+func WriterOf(ctx context.Context) (hotloop.Writer, bool) {
+	w, ok := ctx.Value(writerKey{}).(hotloop.Writer)
+	return w, ok
+}
+
+func writerOf(controller string, key Key) hotloop.Writer {
+	return hotloop.Writer{Name: controller, Manifest: key.String()}
+}
+
+// target reads from the path of a request which object it is about. The name is empty for a collection, whose creations the server may
+// name; false for what is no resource.
+func target(path string) (o hotloop.Object, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		o.Group, parts = parts[1], parts[3:]
+	default:
+		return o, false
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 && !ofNamespaceItself(parts[2]) {
+		o.Namespace, parts = parts[1], parts[2:]
+	}
+	o.Resource = parts[0]
+	if len(parts) > 1 {
+		o.Name = parts[1]
+	}
+	return o, true
+}
+
+// ofNamespaceItself tells the subresources of a namespace from the resources in it.
+func ofNamespaceItself(s string) bool { return s == "status" || s == "finalize" }
+
+// guarded is the way to the API of our reconcilers: it tells the breaker what they write and holds back who pauses.
+type guarded struct {
+	breaker *Breaker
+	next    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	w, ours := WriterOf(r.Context())
+	if !ours || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return g.next.RoundTrip(r)
+	}
+	object, ok := target(r.URL.Path)
+	if !ok {
+		return g.next.RoundTrip(r)
+	}
+	if err := g.breaker.admit(w, r.Method, object); err != nil {
+		return nil, err
+	}
+	before := g.breaker.version(object)
+	response, err := g.next.RoundTrip(r)
+	if err == nil {
+		g.breaker.answered(w, r.Method, object, before, response.StatusCode)
+	}
+	return response, err
+}
