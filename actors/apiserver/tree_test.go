@@ -120,7 +120,7 @@ func TestTreeIsDiscovered(t *testing.T) {
 			t.Errorf("%s is namespaced", r.Name)
 		}
 	}
-	want := map[string]string{api.Actors: "Actor actor act get list", api.FaultPolicies: "FaultPolicy faultpolicy fp get list"}
+	want := map[string]string{api.Actors: "Actor actor act get list watch", api.FaultPolicies: "FaultPolicy faultpolicy fp get list watch"}
 	for name := range want {
 		if got[name] != want[name] {
 			t.Errorf("%s: got %q, want %q", name, got[name], want[name])
@@ -240,7 +240,7 @@ func TestFaultPoliciesShowWhatIsInForce(t *testing.T) {
 		t.Errorf("got %+v", p.Status)
 	}
 	pool := read[api.FaultPolicy](t, f, api.FaultPolicies, "node:manifests")
-	if g := pool.Spec.Group; g == nil || g.Strategy != "pool" || g.Intensity.Max == 0 || pool.Status.Overridden {
+	if g := pool.Spec.Group; g == nil || g.Strategy != "pool" || g.Burst.Max == 0 || pool.Status.Overridden {
 		t.Errorf("got %+v", pool)
 	}
 	list, err := f.client(t, api.FaultPolicies).List(f.ctx, metav1.ListOptions{})

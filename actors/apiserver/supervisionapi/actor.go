@@ -59,20 +59,21 @@ const ReasonCrashLoop = "CrashLoopBackOff"
 
 // ActorStatus is what can be seen of an actor at one moment.
 type ActorStatus struct {
-	State      ActorState         `json:"state" doc:"Where the actor is in its life. BackingOff waits for the next start; Parked has spent its budget and is tried again at the cap of its back-off; Dead stays down by policy; Done came to its normal end."`
-	Since      *metav1.Time       `json:"since,omitempty" doc:"When the state was entered."`
-	Generation int64              `json:"generation" doc:"Number of the present life; it grows with each start and is never used twice."`
-	Restarts   int32              `json:"restarts" doc:"How often the actor was started again."`
-	NextTry    *metav1.Time       `json:"nextTry,omitempty" doc:"When an actor that is backing off or parked is started again."`
-	Hung       bool               `json:"hung,omitempty" doc:"Whether a message, job or start has been silent for longer than it may."`
-	Zombies    int32              `json:"zombies,omitempty" doc:"How many abandoned generations still run. They are fenced: nothing they do takes effect."`
-	Mailbox    MailboxStatus      `json:"mailbox" doc:"What waits for the actor and what it has handled."`
-	Busy       *BusyStatus        `json:"busy,omitempty" doc:"The message that is being handled."`
-	Jobs       int32              `json:"jobs,omitempty" doc:"How many jobs run beside the messages."`
-	LastBeat   *metav1.Time       `json:"lastBeat,omitempty" doc:"Latest sign of life of a job."`
-	CPU        string             `json:"cpu,omitempty" doc:"Share of one core when it was last measured, as a quantity; absent when nobody measured."`
-	LastFault  *FaultStatus       `json:"lastFault,omitempty" doc:"What went wrong last."`
-	Conditions []metav1.Condition `json:"conditions,omitempty" doc:"Ready, Parked (reason CrashLoopBackOff) and Abandoned."`
+	State       ActorState         `json:"state" doc:"Where the actor is in its life. BackingOff waits for the next start; Parked has spent its budget and is tried again at the cap of its back-off; Dead stays down by policy; Done came to its normal end."`
+	Since       *metav1.Time       `json:"since,omitempty" doc:"When the state was entered."`
+	Generation  int64              `json:"generation" doc:"Number of the present life; it grows with each start and is never used twice."`
+	Restarts    int32              `json:"restarts" doc:"How often the actor was started again."`
+	NextTry     *metav1.Time       `json:"nextTry,omitempty" doc:"When an actor that is backing off or parked is started again."`
+	Hung        bool               `json:"hung,omitempty" doc:"Whether a message, job or start has been silent for longer than it may."`
+	Zombies     int32              `json:"zombies" doc:"How many abandoned generations still run. They are fenced: nothing they do takes effect."`
+	Mailbox     MailboxStatus      `json:"mailbox" doc:"What waits for the actor and what it has handled."`
+	Busy        *BusyStatus        `json:"busy,omitempty" doc:"The message that is being handled."`
+	Jobs        []string           `json:"jobs,omitempty" doc:"Names of the jobs that run beside the messages."`
+	LastBeat    *metav1.Time       `json:"lastBeat,omitempty" doc:"Latest sign of life of a job."`
+	CPU         string             `json:"cpu,omitempty" doc:"Share of one core when it was last measured, as a quantity; absent when nobody measured."`
+	CPUMeasured *metav1.Time       `json:"cpuMeasured,omitempty" doc:"When that was."`
+	LastFault   *FaultStatus       `json:"lastFault,omitempty" doc:"What went wrong last."`
+	Conditions  []metav1.Condition `json:"conditions,omitempty" doc:"Ready, Parked (reason CrashLoopBackOff) and Abandoned."`
 }
 
 // MailboxStatus is the state of an actor's queue.

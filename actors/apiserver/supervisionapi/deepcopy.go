@@ -66,7 +66,11 @@ func (a *Actor) copyInto(out *Actor) {
 func (s *ActorStatus) copyInto(out *ActorStatus) {
 	*out = *s
 	out.Since, out.NextTry, out.LastBeat = s.Since.DeepCopy(), s.NextTry.DeepCopy(), s.LastBeat.DeepCopy()
+	out.CPUMeasured = s.CPUMeasured.DeepCopy()
 	out.Mailbox.Oldest, out.Busy = copyOf(s.Mailbox.Oldest), copyOf(s.Busy)
+	if s.Jobs != nil {
+		out.Jobs = append([]string{}, s.Jobs...)
+	}
 	if s.LastFault != nil {
 		out.LastFault = copyOf(s.LastFault)
 		s.LastFault.At.DeepCopyInto(&out.LastFault.At)
@@ -84,10 +88,7 @@ func (p *FaultPolicy) copyInto(out *FaultPolicy) {
 	*out = *p
 	p.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	p.Spec.On.copyInto(&out.Spec.On)
-	if p.Spec.Group != nil {
-		out.Spec.Group = copyOf(p.Spec.Group)
-		out.Spec.Group.Sustained = copyOf(p.Spec.Group.Sustained)
-	}
+	out.Spec.Group = copyOf(p.Spec.Group)
 	if p.Status.Overrides != nil {
 		out.Status.Overrides = append([]string{}, p.Status.Overrides...)
 	}

@@ -57,10 +57,10 @@ type Backoff struct {
 
 // GroupPolicy is what a supervisor does for its children.
 type GroupPolicy struct {
-	Strategy     string     `json:"strategy" doc:"Which siblings share a child's fate: one_for_one, one_for_all, rest_for_one, or pool for members that come and go, each with a budget of its own."`
-	Intensity    Intensity  `json:"intensity" doc:"How many restarts are borne in a burst before the supervisor fails, or a pool's member is parked."`
-	Sustained    *Intensity `json:"sustained,omitempty" doc:"How many restarts are borne over a long time."`
-	MaxAbandoned int32      `json:"maxAbandoned" doc:"How many abandoned generations are borne before the supervisor fails."`
+	Strategy     string    `json:"strategy" doc:"Which siblings share a child's fate: one_for_one, one_for_all, rest_for_one, or pool for members that come and go, each with a budget of its own."`
+	Burst        Intensity `json:"burst" doc:"How many restarts are borne within a short time before the supervisor fails, or a pool's member is parked."`
+	Sustained    Intensity `json:"sustained" doc:"How many restarts are borne over a long time."`
+	MaxAbandoned int32     `json:"maxAbandoned" doc:"How many abandoned generations are borne before the supervisor fails."`
 }
 
 // Intensity is a number of restarts within a window.

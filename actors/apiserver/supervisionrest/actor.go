@@ -44,7 +44,7 @@ func uidOf(name string) types.UID {
 }
 
 // actorOf makes the object of a node of the tree.
-func actorOf(n *supervision.Node, root *supervision.Spec, cpu map[string]float64, revision string) *api.Actor {
+func actorOf(n *supervision.Node, root *supervision.Spec, cpu *supervision.CPUShares, revision string) *api.Actor {
 	a := &api.Actor{
 		TypeMeta:   metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: "Actor"},
 		ObjectMeta: meta(api.Actors, n.Path, n.Row, revision),
@@ -57,17 +57,22 @@ func actorOf(n *supervision.Node, root *supervision.Spec, cpu map[string]float64
 	if i := strings.LastIndexByte(n.Path, '/'); i >= 0 {
 		a.Spec.Supervisor = Name(n.Path[:i])
 	}
-	if share, measured := cpu[n.Path]; measured {
-		a.Status.CPU = resource.NewMilliQuantity(int64(share*1000), resource.DecimalSI).String()
+	if cpu != nil {
+		a.Status.CPU = resource.NewMilliQuantity(int64(cpu.ByPath[n.Path]*1000), resource.DecimalSI).String()
+		a.Status.CPUMeasured = timeOf(cpu.At)
 	}
 	return a
 }
 
 func statusOf(n *supervision.Node) api.ActorStatus {
 	s := api.ActorStatus{
-		State: states[n.State], Generation: int64(n.Generation), Restarts: int32(n.Restarts), Hung: n.Hung,
-		Mailbox: api.MailboxStatus{Depth: int32(n.Mailbox)}, Jobs: int32(n.Jobs), LastBeat: timeOf(n.LastBeat),
-		LastFault: faultOf(n.LastFault), Conditions: conditionsOf(n),
+		State: states[n.State], Since: timeOf(n.Since), NextTry: timeOf(n.NextTry), Generation: int64(n.Generation), Restarts: int32(n.Restarts),
+		Hung: n.Hung, Zombies: int32(n.Abandoned), Mailbox: api.MailboxStatus{Depth: int32(n.Mailbox), Handled: int64(n.Handled)},
+		Jobs: n.JobNames, LastBeat: timeOf(n.LastBeat), LastFault: faultOf(n.LastFault), Conditions: conditionsOf(n),
+	}
+	if n.OldestFor > 0 {
+		oldest := durationOf(n.OldestFor)
+		s.Mailbox.Oldest = &oldest
 	}
 	if n.BusyWith != "" {
 		s.Busy = &api.BusyStatus{With: n.BusyWith, For: durationOf(n.BusyFor)}
@@ -79,7 +84,7 @@ func faultOf(f *supervision.Fault) *api.FaultStatus {
 	if f == nil {
 		return nil
 	}
-	out := &api.FaultStatus{Kind: f.Kind.String(), At: metav1.NewTime(f.At), Generation: int64(f.Generation), In: f.Message}
+	out := &api.FaultStatus{Kind: f.Kind.String(), At: metav1.NewTime(f.At), Generation: int64(f.Generation), In: f.Message, StackHash: f.StackHash()}
 	if f.Err != nil {
 		out.Message = cut(f.Err.Error())
 	}
@@ -95,7 +100,7 @@ func cut(s string) string {
 }
 
 func conditionsOf(n *supervision.Node) []metav1.Condition {
-	return []metav1.Condition{ready(n), parked(n)}
+	return []metav1.Condition{ready(n), parked(n), abandoned(n)}
 }
 
 // ready is true while the actor does its work.
@@ -117,13 +122,26 @@ func parked(n *supervision.Node) metav1.Condition {
 	c := condition(n, api.ConditionParked, n.State == core.Parked)
 	c.Reason = "WithinBudget"
 	if n.State == core.Parked {
-		c.Reason, c.Message = api.ReasonCrashLoop, "its restarts are spent; it is tried again at the cap of its back-off"
+		c.Reason = api.ReasonCrashLoop
+		c.Message = fmt.Sprintf("its restarts are spent; it is tried again at %s, or by nodeactor restart %s", n.NextTry.UTC().Format(time.RFC3339), n.Path)
+	}
+	return c
+}
+
+// abandoned is true while something runs that was left behind.
+func abandoned(n *supervision.Node) metav1.Condition {
+	c := condition(n, api.ConditionAbandoned, n.Abandoned > 0)
+	c.Reason = "NothingLeftBehind"
+	if n.Abandoned > 0 {
+		z := n.Zombies[len(n.Zombies)-1]
+		c.Reason, c.LastTransitionTime = "WouldNotStop", metav1.NewTime(z.Since)
+		c.Message = fmt.Sprintf("%d generations still run, the last is %d, fenced; it was in %s", n.Abandoned, z.Generation, z.StackHash)
 	}
 	return c
 }
 
 func condition(n *supervision.Node, kind string, is bool) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, ObservedGeneration: int64(n.Generation)}
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, ObservedGeneration: int64(n.Generation), LastTransitionTime: metav1.NewTime(n.Since)}
 	if is {
 		c.Status = metav1.ConditionTrue
 	}

@@ -67,7 +67,9 @@ func reactionOf(r core.Reaction) api.Reaction {
 }
 
 func groupOf(g core.GroupSpec) *api.GroupPolicy {
-	return &api.GroupPolicy{Strategy: g.Strategy.String(), Intensity: intensityOf(g.Intensity), MaxAbandoned: int32(g.MaxAbandoned)}
+	return &api.GroupPolicy{
+		Strategy: g.Strategy.String(), Burst: intensityOf(g.Intensity), Sustained: intensityOf(g.Sustained), MaxAbandoned: int32(g.MaxAbandoned),
+	}
 }
 
 func intensityOf(i core.Intensity) api.Intensity {
@@ -98,7 +100,10 @@ func overrides(s *core.ChildSpec) (fields []string) {
 	for kind, field := range []string{"on.panic", "on.hang", "on.errorReturn", "on.bindFailure"} {
 		differs(field, s.Policy[kind] != row.Policy[kind])
 	}
-	differs("group", s.Group != row.Group)
+	differs("group.strategy", s.Group.Strategy != row.Group.Strategy)
+	differs("group.burst", s.Group.Intensity != row.Group.Intensity)
+	differs("group.sustained", s.Group.Sustained != row.Group.Sustained)
+	differs("group.maxAbandoned", s.Group.MaxAbandoned != row.Group.MaxAbandoned)
 	return fields
 }
 

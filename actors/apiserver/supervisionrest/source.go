@@ -9,6 +9,7 @@ import (
 
 	api "github.com/nodeactor/nodeactor/actors/apiserver/supervisionapi"
 	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
 // object is an Actor or a FaultPolicy.
@@ -23,7 +24,11 @@ type source interface {
 	each(after, revision string, f func(path string, o object) bool)
 	// at returns the object of a name, nil when there is none.
 	at(name, revision string) object
+	// gone returns what is said of an object that is not there any more; only actors ever go.
+	gone(path, revision string) object
 	names() names
+	// fixed is true of a kind whose objects never change.
+	fixed() bool
 	empty() object
 	emptyList() listing
 	fields(o object) fields.Set
@@ -45,6 +50,7 @@ type listing interface {
 type actors struct{ tree Tree }
 
 func (actors) names() names       { return names{api.Actors, "actor", "act"} }
+func (actors) fixed() bool        { return false }
 func (actors) empty() object      { return &api.Actor{} }
 func (actors) emptyList() listing { return actorList{&api.ActorList{Items: []api.Actor{}}} }
 
@@ -53,24 +59,26 @@ type actorList struct{ *api.ActorList }
 func (l actorList) add(o object) { l.Items = append(l.Items, *o.(*api.Actor)) }
 
 func (s actors) each(after, revision string, f func(string, object) bool) {
-	spec := s.tree.Spec()
-	if spec == nil {
-		return
-	}
-	walkAfter(s.tree.Inspect().Root, after, func(n supervision.Node) bool {
-		return f(n.Path, actorOf(&n, spec, nil, revision))
-	})
+	spec, cpu := s.tree.Spec(), s.tree.LastCPU()
+	s.tree.Scan(after, func(n supervision.Node) bool { return f(n.Path, actorOf(&n, spec, cpu, revision)) })
 }
 
-func (s actors) at(name, revision string) (found object) {
-	path := Path(s.tree.Spec(), name)
-	s.each("", revision, func(at string, o object) bool {
-		if at == path {
-			found = o
-		}
-		return found == nil
-	})
-	return found
+func (s actors) at(name, revision string) object {
+	spec := s.tree.Spec()
+	if n, ok := s.tree.Look(Path(spec, name)); ok {
+		return actorOf(&n, spec, s.tree.LastCPU(), revision)
+	}
+	return nil
+}
+
+// gone is all that is left to say of an actor that is not there any more.
+func (s actors) gone(path, revision string) object {
+	n := supervision.Node{Path: path, State: core.Done}
+	root := s.tree.Spec()
+	if spec, _ := place(root, path); spec != nil {
+		n.Row = spec.Row
+	}
+	return actorOf(&n, root, nil, revision)
 }
 
 func (actors) fields(o object) fields.Set {
@@ -84,6 +92,7 @@ func (actors) fields(o object) fields.Set {
 type policies struct{ tree Tree }
 
 func (policies) names() names  { return names{api.FaultPolicies, "faultpolicy", "fp"} }
+func (policies) fixed() bool   { return true }
 func (policies) empty() object { return &api.FaultPolicy{} }
 func (policies) emptyList() listing {
 	return policyList{&api.FaultPolicyList{Items: []api.FaultPolicy{}}}
@@ -118,6 +127,8 @@ func (s policies) at(name, revision string) (found object) {
 	})
 	return found
 }
+
+func (policies) gone(string, string) object { return nil }
 
 func (policies) fields(o object) fields.Set {
 	p := o.(*api.FaultPolicy)

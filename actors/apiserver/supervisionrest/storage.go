@@ -38,6 +38,7 @@ var (
 	_ rest.Scoper               = &storage{}
 	_ rest.Lister               = &storage{}
 	_ rest.Getter               = &storage{}
+	_ rest.Watcher              = &storage{}
 	_ rest.ShortNamesProvider   = &storage{}
 	_ rest.SingularNameProvider = &storage{}
 )

@@ -95,7 +95,7 @@ func (policies) cells(o object, _ time.Time) []any {
 	s := &p.Spec
 	strategy, budget := none, none
 	if g := s.Group; g != nil {
-		strategy, budget = g.Strategy, fmt.Sprintf("%d in %s", g.Intensity.Max, duration.HumanDuration(g.Intensity.Within.Duration))
+		strategy, budget = g.Strategy, fmt.Sprintf("%d in %s", g.Burst.Max, duration.HumanDuration(g.Burst.Within.Duration))
 	}
 	return []any{
 		p.Name, orNone(s.Row), s.On.Panic.Do, s.On.Hang.Do, s.On.ErrorReturn.Do, s.On.BindFailure.Do, strategy, budget, p.Status.Overridden,

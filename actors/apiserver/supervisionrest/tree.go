@@ -1,7 +1,6 @@
 package supervisionrest
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/nodeactor/nodeactor/supervision"
@@ -10,8 +9,13 @@ import (
 
 // Tree is what is served; *supervision.System is one.
 type Tree interface {
-	// Inspect reads the whole tree.
-	Inspect() supervision.Tree
+	// Look reads one actor, Scan all behind a path until f returns false; a piece of the tree at a time.
+	Look(path string) (supervision.Node, bool)
+	Scan(after string, f func(supervision.Node) bool)
+	// Watch calls f for every later change of an actor's state; f does not block.
+	Watch(f func(supervision.Change)) (cancel func())
+	// LastCPU is the last measurement of CPU shares, nil before the first.
+	LastCPU() *supervision.CPUShares
 	// Spec is what the tree was started with, nil before; it is not changed any more.
 	Spec() *supervision.Spec
 	// Clock is the clock of the tree.
@@ -88,42 +92,4 @@ func child(s *supervision.Spec, id string) *supervision.Spec {
 		}
 	}
 	return nil
-}
-
-// walkAfter calls f for the nodes from n on in the order of the tree, parents first, until f returns false. It begins behind the path after,
-// which lies below n or is n, or with n itself when after is empty.
-func walkAfter(n supervision.Node, after string, f func(supervision.Node) bool) bool {
-	first := 0
-	switch after {
-	case "":
-		if !f(n) {
-			return false
-		}
-	case n.Path:
-		after = ""
-	default:
-		first, after = resume(n.Children, after)
-	}
-	for _, c := range n.Children[first:] {
-		if !walkAfter(c, after, f) {
-			return false
-		}
-		after = ""
-	}
-	return true
-}
-
-// resume finds the child to go on with. The child that after lies in may be gone, if it was a pool's member; those are in the order of
-// their paths.
-func resume(children []supervision.Node, after string) (first int, rest string) {
-	for i, c := range children {
-		if c.Path == after || strings.HasPrefix(after, c.Path+"/") {
-			return i, after
-		}
-	}
-	first = slices.IndexFunc(children, func(c supervision.Node) bool { return c.Path > after })
-	if first < 0 {
-		first = len(children)
-	}
-	return first, ""
 }
