@@ -34,6 +34,7 @@ type Kit struct {
 	holds      holds
 	jobs       jobs
 	expected   expectations
+	observers  observers
 	buggy      map[string]bool
 	net        *Net
 
@@ -53,8 +54,9 @@ func newKit(t testing.TB, seed uint64, spoken bool) *Kit {
 }
 
 // seeded chooses the seeded level.
-func (k *Kit) seeded() *Kit {
+func (k *Kit) seeded(patience time.Duration) *Kit {
 	s := newSched(k.seed, k.trace)
+	s.patience = patience
 	s.fail = func(why string) { k.Fatalf("%s", why) }
 	s.inline = k.jobs.runs
 	k.trace.clock = s.now.Load
@@ -259,6 +261,14 @@ func (k *Kit) busy() (busy bool) {
 	return busy
 }
 
+// Stop stops the trees, newest first. The test may go on and look at what is left.
+func (k *Kit) Stop() {
+	for i := len(k.systems) - 1; i >= 0; i-- {
+		k.stop(k.systems[i])
+	}
+	k.Settle()
+}
+
 // Close ends the run: what hangs is released, the trees are stopped newest first, and
 // everything that was not declared fails the test. It is called by Sim, Bubble, Real and New.
 func (k *Kit) Close() {
@@ -285,13 +295,10 @@ func (k *Kit) Close() {
 func (k *Kit) takeDown() (wrong []string) {
 	k.injections.release()
 	k.cancel()
-	for i := len(k.systems) - 1; i >= 0; i-- {
-		k.stop(k.systems[i])
-	}
 	if s, ok := k.level.(*sched); ok && s.stuck {
 		return nil
 	}
-	k.Settle()
+	k.Stop()
 	for _, name := range k.level.close() {
 		wrong = append(wrong, name+" is still waiting")
 	}
@@ -299,9 +306,6 @@ func (k *Kit) takeDown() (wrong []string) {
 }
 
 func (k *Kit) stop(s *supervision.System) {
-	if sch, ok := k.level.(*sched); ok && sch.stuck {
-		return
-	}
 	ctx, cancel := context.Background(), func() {}
 	if k.level.executor() == nil {
 		ctx, cancel = context.WithTimeout(ctx, stopWithin)

@@ -11,7 +11,9 @@ import (
 )
 
 // TestPlayGroups replays the transcripts of the supervision core.
-func TestPlayGroups(t *testing.T) { harness.Play(t, "../../supervision/core/testdata/*.play", play.Group) }
+func TestPlayGroups(t *testing.T) {
+	harness.Play(t, "../../supervision/core/testdata/*.play", play.Group)
+}
 
 // adder is a core of somebody else's.
 type adder struct{ sum int }

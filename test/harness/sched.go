@@ -57,6 +57,8 @@ type sched struct {
 	// crash is what came out of a step that nobody guards; stuck that a step does not return.
 	crash string
 	stuck bool
+	// patience is how much real time a step may take.
+	patience time.Duration
 	// fail ends the test.
 	fail func(string)
 	// inline tells which endless jobs run although they have not ended.
@@ -304,7 +306,7 @@ func (s *sched) pass() bool {
 func (s *sched) execute(it item) {
 	switch {
 	case it.timer != nil:
-		if it.timer.kind != delayed {
+		if it.timer.kind == ordinary {
 			s.trace.add(event{kind: evTimer, path: it.timer.of})
 		}
 		it.timer.f()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -22,6 +23,7 @@ type Option func(*options)
 type options struct {
 	first, seeds uint64
 	once         bool
+	patience     time.Duration
 	only         bool
 }
 
@@ -33,12 +35,16 @@ func Seed(seed uint64) Option {
 	return func(o *options) { o.first, o.seeds = seed, 1 }
 }
 
+// Patience is how much real time one step may take before the test fails because it blocks; 10 s
+// unless it is set.
+func Patience(d time.Duration) Option { return func(o *options) { o.patience = d } }
+
 // Once runs each seed once. Without it Sim runs it twice and demands equal traces.
 func Once() Option { return func(o *options) { o.once = true } }
 
 // read takes the options of a test, and those of the environment.
 func read(t testing.TB, opts []Option) options {
-	o := options{first: 1, seeds: defaultSeeds}
+	o := options{first: 1, seeds: defaultSeeds, patience: stuckAfter}
 	for _, f := range opts {
 		f(&o)
 	}
@@ -96,29 +102,32 @@ func caller() string {
 }
 
 // Sim runs a test of actors under the seeded scheduler (level 1), for many seeds. Everything
-// runs on one goroutine at a time, in an order that the seed decides and in virtual time.
-func Sim(t testing.TB, f func(k *Kit), opts ...Option) {
+// runs on one goroutine at a time, in an order that the seed decides and in virtual time. It
+// returns a hash of all traces, which is the same in every process.
+func Sim(t testing.TB, f func(k *Kit), opts ...Option) (hash uint64) {
 	t.Helper()
 	o, pkg := read(t, opts), caller()
 	leaks := countGoroutines()
 	var room [2][]event
 	for seed := o.first; seed < o.first+o.seeds && !t.Failed(); seed++ {
-		first := simulate(t, seed, pkg, o.only, &room[0], f)
+		first := simulate(t, seed, pkg, o, &room[0], f)
+		hash = mix(hash, first.Hash())
 		if o.once || t.Failed() {
 			continue
 		}
-		second := simulate(t, seed, pkg, o.only, &room[1], f)
+		second := simulate(t, seed, pkg, o, &room[1], f)
 		if first.Hash() != second.Hash() {
 			t.Errorf("seed %d took two ways: something decides that is not the seed\n%s\n  %s", seed, differs(first.trace.events(), second.trace.events()), second.replay)
 		}
 	}
 	leaks.check(t)
+	return hash
 }
 
 // simulate runs one seed. The room is for its trace, and lent from one seed to the next.
-func simulate(t testing.TB, seed uint64, pkg string, spoken bool, room *[]event, f func(k *Kit)) *Kit {
+func simulate(t testing.TB, seed uint64, pkg string, o options, room *[]event, f func(k *Kit)) *Kit {
 	t.Helper()
-	k := newKit(t, seed, spoken).seeded()
+	k := newKit(t, seed, o.only).seeded(o.patience)
 	k.trace.all = (*room)[:0]
 	k.replay = command(t, pkg, seed)
 	k.run(f)
@@ -136,7 +145,7 @@ func (k *Kit) run(f func(k *Kit)) {
 			k.failed = true
 		}
 		k.Close()
-		if k.t.Failed() {
+		if !finished || k.t.Failed() {
 			k.report()
 		}
 	}()
@@ -149,7 +158,7 @@ func New(t testing.TB, opts ...Option) *Kit {
 	t.Helper()
 	o := read(t, opts)
 	leaks := countGoroutines()
-	k := newKit(t, o.first, o.only).seeded()
+	k := newKit(t, o.first, o.only).seeded(o.patience)
 	k.replay = command(t, caller(), o.first)
 	t.Cleanup(func() {
 		k.Close()

@@ -30,7 +30,7 @@ func (s *sched) drive(g goal) bool {
 
 // guard waits for the driver, and makes sure that it moves.
 func (s *sched) guard() {
-	alarm := time.NewTimer(stuckAfter)
+	alarm := time.NewTimer(s.patience)
 	defer alarm.Stop()
 	for seen := s.steps.Load(); ; {
 		select {
@@ -40,7 +40,7 @@ func (s *sched) guard() {
 		}
 		if now := s.steps.Load(); now != seen {
 			seen = now
-			alarm.Reset(stuckAfter)
+			alarm.Reset(s.patience)
 			continue
 		}
 		s.stuck = true
@@ -156,6 +156,9 @@ func (s *sched) close() (left []string) {
 	if s.stuck {
 		return nil
 	}
+	// What was left behind may come back in its own time.
+	s.drive(goal{until: func() bool { return len(s.asleep) == 0 }, limit: s.now.Load() + int64(stopWithin)})
+	s.settle()
 	s.dying = true
 	for _, p := range s.asleep {
 		left = append(left, p.item.String())
