@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-
-	"github.com/nodeactor/nodeactor/store/engine"
 )
 
 // ServeEtcd serves the etcd v3 protocol on l, for reading and watching only, until ctx ends; it closes l.
@@ -20,7 +18,7 @@ func (s *Store) ServeEtcd(ctx context.Context, l net.Listener, tlsConfig *tls.Co
 		_ = l.Close()
 		return errors.New("cannot serve etcd protocol: no CA of client certificates")
 	}
-	if err := engine.ServeReadOnly(ctx, s.engine, l, tlsConfig, authorize); err != nil {
+	if err := s.engine.ServeReadOnly(ctx, l, tlsConfig, authorize); err != nil {
 		return fmt.Errorf("cannot serve etcd protocol on %s: %w", l.Addr(), err)
 	}
 	return nil

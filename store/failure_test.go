@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -14,50 +15,92 @@ import (
 	"github.com/nodeactor/nodeactor/store/engine"
 )
 
-// TestFullDiskIsAnError: when the log cannot be written the store fails with a reason, and the process lives.
-func TestFullDiskIsAnError(t *testing.T) {
+// smallDisk is a directory on a file system of its own with so many MB.
+func smallDisk(t *testing.T, mb int) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("mounting a small file system needs root")
+		t.Skip("skipped: mounting a small file system needs root")
 	}
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=40m"); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mb)); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
-	s, err := tryOpen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sub := s.Subscribe(store.SubscribeOptions{})
-	value := []byte(strings.Repeat("x", 500_000))
-	deadline := time.Now().Add(60 * time.Second)
-	for err == nil && time.Now().Before(deadline) {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, err = s.Backend().Engine.Txn(ctx, engine.Write{Key: "/registry/pods/a/big", Expect: engine.AnyRevision, Value: value})
-		cancel()
-	}
-	t.Logf("write failed: %v", err)
-	if err == nil {
-		t.Fatal("the disk never filled")
-	}
-	select {
-	case <-s.Failed():
-	case <-time.After(10 * time.Second):
-		t.Fatal("nobody was told")
-	}
-	t.Logf("store failed: %v", s.Err())
-	if err := s.Healthy(context.Background()); err == nil {
-		t.Error("healthy")
-	}
-	for err = nil; err == nil; {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, err = sub.Next(ctx)
-		cancel()
-	}
-	if !errors.Is(err, store.ErrClosed) {
-		t.Errorf("subscriber: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+// tryPut writes one value of so many bytes, with a limit.
+func tryPut(s *store.Store, size int) (engine.Result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	t.Logf("close: %v", s.Close(ctx))
+	return s.Backend().Engine.Txn(ctx, engine.Write{Key: "/registry/pods/a/big", Expect: engine.AnyRevision, Value: []byte(strings.Repeat("x", size))})
+}
+
+// TestFullDiskRefusesWrites: before the disk is full writes are refused with the reason; reads and subscriptions go on, and writes do as
+// soon as there is room.
+func TestFullDiskRefusesWrites(t *testing.T) {
+	dir := smallDisk(t, 80)
+	s := openStore(t, dir+"/store")
+	sub := s.Subscribe(store.SubscribeOptions{})
+	if err := os.WriteFile(dir+"/ballast", make([]byte, 20<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for deadline := time.Now().Add(60 * time.Second); err == nil && time.Now().Before(deadline); {
+		_, err = tryPut(s, 500_000)
+	}
+	if !errors.Is(err, engine.ErrNoSpace) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("the write was not refused for want of space: %v", err)
+	}
+	t.Logf("refused: %v", err)
+	time.Sleep(2 * time.Second) // the database writes behind the log, and must have had room
+	if err := s.Healthy(context.Background()); err != nil {
+		t.Fatalf("the engine did not live: %v", err)
+	}
+	if _, ok := s.Get("/registry/pods/a/big"); !ok {
+		t.Error("what was written cannot be read")
+	}
+	if err := os.Remove(dir + "/ballast"); err != nil {
+		t.Fatal(err)
+	}
+	freed := time.Now()
+	for _, err = tryPut(s, 10); err != nil; _, err = tryPut(s, 10) {
+		if time.Since(freed) > 2*time.Second {
+			t.Fatalf("writes are refused %s after there was room: %v", time.Since(freed), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := sub.Next(ctx); err != nil {
+		t.Errorf("the subscription has ended: %v", err)
+	}
+}
+
+// TestReopenKeepsReaders: a store whose engine was lost goes on reading from memory, and its subscriptions do not notice the next engine.
+func TestReopenKeepsReaders(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	s := openStore(t, t.TempDir())
+	put(t, s, "/registry/pods/a/one", "1")
+	sub := s.Subscribe(store.SubscribeOptions{Prefixes: []string{"/registry/pods/"}, After: s.Revision()})
+	for life := range 3 {
+		if err := s.Rest(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if item, ok := s.Get("/registry/pods/a/one"); !ok || string(item.Value) != fmt.Sprint(life+1) {
+			t.Fatalf("life %d: read %v, %v", life, item, ok)
+		}
+		if _, err := tryPut(s, 1); !errors.Is(err, engine.ErrClosed) {
+			t.Fatalf("a write without an engine: %v", err)
+		}
+		if err := s.Reopen(ctx); err != nil {
+			t.Fatal(err)
+		}
+		rev := put(t, s, "/registry/pods/a/one", fmt.Sprint(life+2))
+		events, err := sub.Next(ctx)
+		if err != nil || len(events) != 1 || events[0].Revision != rev {
+			t.Fatalf("life %d: events %v, %v", life, events, err)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -17,7 +16,7 @@ const (
 
 // leases shares engine leases between keys of about the same time to live.
 type leases struct {
-	mu   sync.Mutex
+	turn chan struct{}          // whoever has put its token in may look
 	byID map[int64]*sharedLease // by time to live, in seconds
 }
 
@@ -30,8 +29,12 @@ type sharedLease struct {
 // Lease returns a lease that lives at least ttl seconds from now. Concurrent callers wait for one another.
 func (s *Store) Lease(ctx context.Context, ttl int64) (int64, error) {
 	l := &s.leases
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	now := s.cfg.Clock.Now()
 	if have := l.byID[ttl]; have != nil && now.Before(have.until) && have.keys < leaseKeys {
 		have.keys++
@@ -48,4 +51,14 @@ func (s *Store) Lease(ctx context.Context, ttl int64) (int64, error) {
 	}
 	l.byID[ttl] = &sharedLease{id: id, until: now.Add(reuse), keys: 1}
 	return id, nil
+}
+
+// forget drops the leases at hand: whether they were granted is not known once the engine was lost.
+func (l *leases) forget(ctx context.Context) {
+	select {
+	case l.turn <- struct{}{}:
+		l.byID = nil
+		<-l.turn
+	case <-ctx.Done():
+	}
 }

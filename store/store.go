@@ -71,7 +71,7 @@ type Config struct {
 // Store is an open store. All methods are safe for concurrent use.
 type Store struct {
 	cfg    Config
-	engine *engine.Member
+	engine *engine.Seat
 	index  *index.Index
 	group  *guard.Group
 	leases leases
@@ -93,17 +93,51 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.NodeName == "" {
 		return nil, errors.New("cannot open store: no node name")
 	}
-	eng, err := engine.Open(ctx, engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, Clock: cfg.Clock, Log: cfg.Log})
+	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, Clock: cfg.Clock, Log: cfg.Log})
+	member, err := seat.Fill(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, engine: eng, index: index.New(eng), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log)}
+	s := &Store{cfg: cfg, engine: seat, index: index.New(seat), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log), leases: leases{turn: make(chan struct{}, 1)}}
 	if err := s.load(ctx); err != nil {
-		_ = eng.Close(ctx)
+		_ = seat.Close(ctx)
 		return nil, fmt.Errorf("cannot open store %s: %w", cfg.Dir, err)
 	}
-	s.group.Go("store watch", s.pump, s.pumpEnded)
+	s.follow(member)
 	return s, nil
+}
+
+// Reopen gives the store a new engine after Failed was closed, waiting for as long as ctx for room on the disk. What is read from memory,
+// and every subscription, goes on meanwhile and does not notice.
+func (s *Store) Reopen(ctx context.Context) error {
+	if err := s.index.Err(); err != nil {
+		return fmt.Errorf("cannot reopen store %s: %w", s.cfg.Dir, err)
+	}
+	if err := s.Rest(ctx); err != nil {
+		s.cfg.Log.Warn("the store's engine does not end in time", "dir", s.cfg.Dir, "reason", err)
+	}
+	member, err := s.engine.Fill(ctx)
+	if err != nil {
+		return err
+	}
+	if have, want := member.Revision(), s.index.Revision(); have < want {
+		err := fmt.Errorf("%w: it has come back with revision %d of %d", engine.ErrDamaged, have, want)
+		s.index.Close(err)
+		return fmt.Errorf("cannot reopen store %s: %w", s.cfg.Dir, err)
+	}
+	s.follow(member)
+	return nil
+}
+
+// Rest closes the engine and keeps the rest: reads from memory go on, writes are refused until Reopen.
+func (s *Store) Rest(ctx context.Context) error {
+	s.leases.forget(ctx)
+	return s.engine.Empty(ctx)
+}
+
+// follow applies the member's one watch to the index until the member ends.
+func (s *Store) follow(member *engine.Member) {
+	s.group.Go("store watch", func(ctx context.Context) error { return s.pump(ctx, member) }, func(err error) { s.pumpEnded(member, err) })
 }
 
 // load fills the index with the state of one revision.
@@ -126,21 +160,24 @@ func (s *Store) load(ctx context.Context) error {
 	}
 }
 
-// pump applies the engine's one watch to the index, for as long as the store is open.
-func (s *Store) pump(ctx context.Context) error {
+// pump applies every change to the index, from where it is.
+func (s *Store) pump(ctx context.Context, member *engine.Member) error {
 	// All keys, not only those that are indexed: the index must know of every revision.
-	return s.engine.Watch(ctx, engine.First, engine.Last, s.index.Revision(), func(b engine.Batch) error {
+	return member.Watch(ctx, engine.First, engine.Last, s.index.Revision(), func(b engine.Batch) error {
 		s.index.Apply(b)
 		return nil
 	})
 }
 
-func (s *Store) pumpEnded(err error) {
-	if !errors.Is(err, context.Canceled) {
-		s.cfg.Log.Error("store stopped serving", "dir", s.cfg.Dir, "reason", err)
+// pumpEnded fails the member that can no longer be followed. An index that has missed a change, or panicked over one, is of no use any more.
+func (s *Store) pumpEnded(member *engine.Member, err error) {
+	if errors.Is(err, guard.ErrPanicked) || errors.Is(err, guard.ErrExited) || errors.Is(err, engine.ErrCompacted) {
+		s.index.Close(fmt.Errorf("%w: cannot follow the log: %w", ErrClosed, err))
 	}
-	s.index.Close(fmt.Errorf("%w: %w", ErrClosed, err))
-	s.engine.Fail(fmt.Errorf("cannot follow the log: %w", err))
+	if !errors.Is(err, context.Canceled) && !errors.Is(member.Err(), engine.ErrClosed) {
+		s.cfg.Log.Error("store's engine stopped", "dir", s.cfg.Dir, "reason", err)
+	}
+	member.Fail(fmt.Errorf("cannot follow the log: %w", err))
 }
 
 // Close stops the store and releases its directory; it waits as long as ctx.
@@ -151,7 +188,7 @@ func (s *Store) Close(ctx context.Context) error {
 	return s.engine.Close(ctx)
 }
 
-// Failed is closed when the store can serve no more, or was closed; close it then, and open it anew.
+// Failed is closed when the engine can serve no more, or was closed: Reopen replaces it. Another channel belongs to the next.
 func (s *Store) Failed() <-chan struct{} { return s.engine.Failed() }
 
 // Err says why the store serves no more; nil while it does.
@@ -166,7 +203,11 @@ func (s *Store) Err() error {
 func (s *Store) Revision() int64 { return s.index.Revision() }
 
 // Status describes the engine.
-func (s *Store) Status() Status { return s.engine.Status() }
+func (s *Store) Status() Status {
+	st := s.engine.Status()
+	st.Revision = s.index.Revision()
+	return st
+}
 
 // Healthy proves that the store answers with what was last acknowledged; nil says it does. Without a deadline in ctx it gives up
 // after five seconds.

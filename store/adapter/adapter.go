@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path"
 	"reflect"
 	"strings"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
@@ -20,6 +22,12 @@ import (
 	"github.com/nodeactor/nodeactor/store/index"
 	"github.com/nodeactor/nodeactor/supervision"
 )
+
+// retryAfter is the number of seconds after which a client may ask a store again that does not take writes.
+const retryAfter = 1
+
+// errReopening is returned when the engine is between two lives.
+var errReopening = errors.New("it is being opened anew")
 
 // Backend is what the adapter stands on.
 type Backend struct {
@@ -163,11 +171,23 @@ func (s *Store) fault(err error) error {
 	case errors.Is(err, engine.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("the object is larger than the store takes")
 	case errors.Is(err, engine.ErrNoSpace):
-		return apierrors.NewInternalError(fmt.Errorf("cannot write: store is full: %w", err))
+		return refusal(http.StatusInsufficientStorage, "InsufficientStorage", 0, err)
+	case errors.Is(err, engine.ErrStalled):
+		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfter, err)
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, index.ErrClosed):
-		return apierrors.NewServiceUnavailable("store is closed")
+		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfter, errReopening)
+	case errors.Is(err, supervision.ErrFenced):
+		return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, 0, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return storage.NewTimeoutError("", "store did not answer within the request's time")
 	}
 	return err
+}
+
+// refusal answers a write that the store does not take; after is the number of seconds until it is worth another try, 0 = unknown.
+func refusal(code int32, reason metav1.StatusReason, after int32, err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: fmt.Sprintf("cannot write to the store: %v", err),
+		Details: &metav1.StatusDetails{RetryAfterSeconds: after},
+	}}
 }

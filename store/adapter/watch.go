@@ -15,6 +15,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 
+	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/store/index"
 )
 
@@ -327,7 +328,7 @@ func (w *watcher) fail(err error) {
 	if errors.Is(err, index.ErrCompacted) || errors.Is(err, index.ErrOverflow) {
 		err = apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
 	}
-	if errors.Is(err, index.ErrClosed) {
+	if errors.Is(err, index.ErrClosed) || errors.Is(err, engine.ErrClosed) {
 		// A watch that just ends makes clients resume where they were.
 		return
 	}

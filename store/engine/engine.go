@@ -15,10 +15,14 @@ var (
 	ErrLocked = errors.New("in use by another process")
 	// ErrTooLarge is returned when a value is larger than the engine takes.
 	ErrTooLarge = errors.New("value is too large")
-	// ErrNoSpace is returned when the engine's size quota is used up.
-	ErrNoSpace = errors.New("size quota is used up")
-	// ErrClosed is returned when the engine was closed or has failed.
+	// ErrNoSpace is returned when the engine's size quota, or its disk, is used up.
+	ErrNoSpace = errors.New("no space left")
+	// ErrClosed is returned when the engine was closed or has failed; a write that was under way may have been done.
 	ErrClosed = errors.New("engine is closed")
+	// ErrStalled is returned when the log does not reach the disk.
+	ErrStalled = errors.New("disk does not take writes")
+	// ErrDamaged is returned when a file of the engine cannot be read as what it is.
+	ErrDamaged = errors.New("damaged")
 )
 
 // KV is one stored version of a key. It is immutable once handed out.

@@ -124,13 +124,13 @@ func TestOpenRefusals(t *testing.T) {
 	_ = os.WriteFile(file, []byte("x"), 0o600)
 	try(file)
 	db := filepath.Join(dir, "member", "snap", "db")
-	damage(t, db, func() { _ = os.Truncate(db, 8192); try(dir) })
-	damage(t, db, func() { _ = os.WriteFile(db, make([]byte, 40000), 0o600); try(dir) })
+	spoil(t, db, func() { _ = os.Truncate(db, 8192); try(dir) })
+	spoil(t, db, func() { _ = os.WriteFile(db, make([]byte, 40000), 0o600); try(dir) })
 	wals, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "0*.wal"))
-	damage(t, wals[0], func() { _ = os.WriteFile(wals[0], []byte("garbage garbage garbage garbage"), 0o600); try(dir) })
+	spoil(t, wals[0], func() { _ = os.WriteFile(wals[0], []byte("garbage garbage garbage garbage"), 0o600); try(dir) })
 }
 
-func damage(t *testing.T, path string, f func()) {
+func spoil(t *testing.T, path string, f func()) {
 	t.Helper()
 	whole, err := os.ReadFile(path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -83,14 +84,40 @@ func fromKV(kv *mvccpb.KeyValue) KV {
 	}
 }
 
-// Range implements Engine.
+// Range implements Engine. It runs beside the caller, because the database answers nobody while it waits for its disk.
 func (m *Member) Range(ctx context.Context, from, to string, revision, limit int64) (Page, error) {
-	if err := m.Err(); err != nil {
-		return Page{}, m.translate(err)
-	}
-	res, err := m.server.KV().Range(ctx, []byte(from), []byte(to), mvcc.RangeOptions{Rev: revision, Limit: limit, WithTotalCount: true})
+	var page Page
+	err := m.beside(ctx, "range", func(ctx context.Context) (err error) {
+		page, err = m.read(ctx, from, to, revision, limit)
+		return err
+	})
 	if err != nil {
 		return Page{}, m.translate(err)
+	}
+	return page, nil
+}
+
+// beside runs f in a goroutine of its own and returns with it, or earlier when ctx ends or the member fails; f's results are its own then.
+func (m *Member) beside(ctx context.Context, what string, f func(context.Context) error) error {
+	if err := m.Err(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	m.group.Go(what, func(context.Context) error { return f(ctx) }, func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.failed.ch:
+		return m.failed.err
+	}
+}
+
+func (m *Member) read(ctx context.Context, from, to string, revision, limit int64) (Page, error) {
+	res, err := m.server.KV().Range(ctx, []byte(from), []byte(to), mvcc.RangeOptions{Rev: revision, Limit: limit, WithTotalCount: true})
+	if err != nil {
+		return Page{}, err
 	}
 	page := Page{Count: int64(res.Count), Revision: res.Rev, KVs: make([]KV, len(res.KVs))}
 	for i, kv := range res.KVs {
@@ -101,14 +128,13 @@ func (m *Member) Range(ctx context.Context, from, to string, revision, limit int
 
 // Barrier implements Engine.
 func (m *Member) Barrier(ctx context.Context) (int64, error) {
-	done := make(chan error, 1)
-	m.group.Go("read barrier", func(context.Context) error { return m.readNotify(ctx) }, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return m.server.KV().Rev(), m.translate(err)
-	case <-m.failed.ch:
-		return 0, m.translate(m.failed.err)
-	}
+	var rev atomic.Int64
+	err := m.beside(ctx, "read barrier", func(ctx context.Context) error {
+		err := m.readNotify(ctx)
+		rev.Store(m.server.KV().Rev())
+		return err
+	})
+	return rev.Load(), m.translate(err)
 }
 
 // readNotify asks again, as long as ctx, when the leader changed under the question, as it does at every boot, or when the member's own
@@ -186,7 +212,6 @@ func (m *Member) Status() Status {
 	return Status{
 		DBSize:    be.Size(),
 		DBInUse:   be.SizeInUse(),
-		Revision:  m.server.KV().Rev(),
 		Compacted: m.compacted(),
 		Members:   len(m.server.Cluster().Members()),
 		Leader:    m.server.Leader() == m.server.MemberID(),
@@ -194,19 +219,27 @@ func (m *Member) Status() Status {
 	}
 }
 
-// Close implements Engine. When ctx ends first the member is abandoned and the directory stays locked until the process ends.
+// Close implements Engine. When ctx ends first the directory stays locked; Close may be called again.
 func (m *Member) Close(ctx context.Context) error {
-	done := make(chan error, 1)
-	m.group.Go("engine stop", func(context.Context) error { m.server.HardStop(); return nil }, func(err error) { done <- err })
-	defer m.failed.set(ErrClosed)
+	m.stop.Do(func() {
+		m.dead.Store(m.Err() != nil)
+		m.group.Go("engine stop", func(context.Context) error { m.server.HardStop(); return nil }, func(error) { close(m.stopped) })
+		m.failed.set(ErrClosed)
+	})
 	select {
-	case err := <-done:
+	case <-m.stopped:
 		m.release()
-		return err
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("cannot close engine: %w", ctx.Err())
 	}
 }
+
+// broken tells whether the member had failed before it was closed: what it has lost it may wait for for ever.
+func (m *Member) broken() bool { return m.dead.Load() }
+
+// applied is how far the log has been applied.
+func (m *Member) applied() uint64 { return m.server.AppliedIndex() }
 
 // translate maps the library's errors to this package's.
 func (m *Member) translate(err error) error {
@@ -221,11 +254,15 @@ func (m *Member) translate(err error) error {
 		return ErrTooLarge
 	case errors.Is(err, etcderrors.ErrNoSpace):
 		return ErrNoSpace
+	}
+	if fatal := m.Err(); fatal != nil && !errors.Is(fatal, ErrClosed) {
+		return fmt.Errorf("%w: %w", ErrClosed, fatal)
+	}
+	switch {
 	case errors.Is(err, etcderrors.ErrStopped):
 		return ErrClosed
-	}
-	if fatal := m.Err(); fatal != nil {
-		return fmt.Errorf("%w: %w", ErrClosed, fatal)
+	case passing(err), errors.Is(err, etcderrors.ErrTooManyRequests):
+		return fmt.Errorf("%w: %w", ErrStalled, err)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,10 @@ type Member struct {
 	group  *guard.Group
 	clock  supervision.Clock
 	solo   atomic.Bool
+	// stop is done once; stopped is closed when nothing of the member runs any more, dead is set if it had failed before.
+	stop    sync.Once
+	stopped chan struct{}
+	dead    atomic.Bool
 	// compactedTo is the last revision this process compacted to.
 	compactedTo atomic.Int64
 }
@@ -89,7 +94,11 @@ func open(ctx context.Context, cfg Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{lock: lock, clock: cfg.Clock, failed: newFailure(), group: guard.New(context.WithoutCancel(ctx), "engine", cfg.Log)}
+	m := &Member{lock: lock, clock: cfg.Clock, failed: newFailure(), stopped: make(chan struct{}), group: guard.New(context.WithoutCancel(ctx), "engine", cfg.Log)}
+	if err := tidy(cfg.Dir); err != nil {
+		m.release()
+		return nil, err
+	}
 	if err := m.start(ctx, cfg); err != nil {
 		m.release()
 		return nil, err
@@ -151,13 +160,10 @@ func (m *Member) start(ctx context.Context, cfg Config) error {
 		return ctx.Err()
 	}
 	if fatal := m.failed.get(); fatal != nil {
-		return fatal
-	}
-	if errors.Is(err, guard.ErrPanicked) {
-		return fmt.Errorf("its files are damaged (restore a snapshot): %w", err)
+		return damaged(cfg.Dir, fatal)
 	}
 	if err != nil {
-		return err
+		return damaged(cfg.Dir, err)
 	}
 	return m.waitReady(ctx)
 }
@@ -200,13 +206,13 @@ func checkFile(path string) error {
 		return fmt.Errorf("database %s: %w", path, ErrLocked)
 	}
 	if err != nil {
-		return fmt.Errorf("database %s is damaged: %w; restore it from a copy, or remove the data directory to begin anew", path, err)
+		return damage(path, err)
 	}
 	defer func() { _ = db.Close() }()
 	return db.View(func(tx *bbolt.Tx) error {
 		fi, err := os.Stat(path)
 		if err == nil && fi.Size() < tx.Size() {
-			return fmt.Errorf("database %s is damaged: %d bytes of %d are there", path, fi.Size(), tx.Size())
+			return damage(path, fmt.Errorf("%d bytes of %d are there", fi.Size(), tx.Size()))
 		}
 		return err
 	})

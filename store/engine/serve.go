@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,12 +13,15 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/nodeactor/nodeactor/store/internal/guard"
 )
 
 // Reasons for refusing a call.
 const (
 	reasonAdmission = "writes must pass admission: use the Kubernetes API"
 	reasonUnserved  = "not served by this store"
+	reasonAway      = "the store is being opened anew; try again"
 	reasonCert      = "the client certificate does not give the right to read the store"
 )
 
@@ -115,30 +117,45 @@ func (g gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo,
 	return next(srv, ss)
 }
 
-// ServeReadOnly serves the member's own protocol on l to clients whose verified certificate is authorized, until ctx ends.
-// It closes l. The configuration must verify client certificates.
-func ServeReadOnly(ctx context.Context, m *Member, l net.Listener, tlsConfig *tls.Config, authorize func(*x509.Certificate) bool) error {
+// ServeReadOnly serves the protocol of the seated member on l to clients whose verified certificate is authorized, until ctx ends. While
+// the seat is empty every call is answered with Unavailable. It closes l. The configuration must verify client certificates.
+func (s *Seat) ServeReadOnly(ctx context.Context, l net.Listener, tlsConfig *tls.Config, authorize func(*x509.Certificate) bool) error {
 	cfg := tlsConfig.Clone()
 	cfg.ClientAuth = tls.RequireAndVerifyClientCert
 	cfg.NextProtos = []string{"h2"}
-	g := gate{authorize}
-	server := v3rpc.Server(m.server, nil, g.unary,
-		grpc.Creds(credentials.NewTLS(cfg)), grpc.ChainStreamInterceptor(g.stream))
-	done := make(chan error, 1)
-	m.group.Go("etcd listener", func(context.Context) error { return server.Serve(l) }, func(err error) { done <- err })
-	select {
-	case <-ctx.Done():
-		server.Stop()
-		<-done
-		return nil
-	case <-m.Failed():
-		server.Stop()
-		<-done
-		return ErrClosed
-	case err := <-done:
-		if errors.Is(err, grpc.ErrServerStopped) {
+	g, relay := gate{authorize}, newRelay(l)
+	servers := guard.New(ctx, "etcd listener", s.cfg.Log)
+	defer servers.Wait(context.WithoutCancel(ctx))
+	defer servers.Cancel()
+	defer l.Close()
+	servers.Go("accept", relay.run, nil)
+	for {
+		server, until := s.server(g, credentials.NewTLS(cfg))
+		done := make(chan error, 1)
+		servers.Go("etcd server", func(context.Context) error { return server.Serve(relay.turn()) }, func(err error) { done <- err })
+		select {
+		case <-ctx.Done():
+			server.Stop()
 			return nil
+		case <-until:
+			server.Stop()
+			<-done
+		case err := <-done:
+			return err
 		}
-		return err
 	}
+}
+
+// server makes what answers now, and says until when it is the right one.
+func (s *Seat) server(g gate, creds credentials.TransportCredentials) (*grpc.Server, <-chan struct{}) {
+	if m := s.member.Load(); m != nil && m.Err() == nil {
+		return v3rpc.Server(m.server, nil, g.unary, grpc.Creds(creds), grpc.ChainStreamInterceptor(g.stream)), m.Failed()
+	}
+	next := s.next.Load().ch
+	if m := s.member.Load(); m != nil && m.Err() == nil {
+		return s.server(g, creds)
+	}
+	return grpc.NewServer(grpc.Creds(creds), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return status.Error(codes.Unavailable, reasonAway)
+	})), next
 }

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+const (
+	// reserveBytes must be free on the disk, or writes are refused: what is under way needs room to end.
+	reserveBytes = 16 << 20
+	// openBytes must be free for a member to be opened: two log segments and some growth.
+	openBytes = 2*walSegmentBytes + reserveBytes
+	// lookFor is how long one look at the free space is believed, lookBytes how many bytes are let through on it.
+	lookFor   = 100 * time.Millisecond
+	lookBytes = 1 << 20
+)
+
+// room knows whether the disk of a directory has space left.
+type room struct {
+	dir string
+
+	mu     sync.Mutex
+	looked time.Time
+	// fresh bytes were let through since then; recent ones before, of about the last second: the database has yet to write them.
+	fresh, recent int64
+	// short is why the last look refuses writes, or nil.
+	short error
+}
+
+// check refuses a write of n bytes that the disk has no room for.
+func (r *room) check(now time.Time, n int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since := now.Sub(r.looked); since > lookFor || r.fresh > lookBytes {
+		r.look(now, since)
+	}
+	r.fresh += int64(n)
+	return r.short
+}
+
+// look asks the disk. The lock is held.
+func (r *room) look(now time.Time, since time.Duration) {
+	r.recent -= int64(min(since.Seconds(), 1) * float64(r.recent))
+	r.recent += r.fresh
+	r.looked, r.fresh, r.short = now, 0, nil
+	if free, need := freeBytes(r.dir), reserveBytes+2*r.recent; free < need {
+		r.short = full(r.dir, free, need)
+	}
+}
+
+func full(dir string, free, need int64) error {
+	return fmt.Errorf("%w: the disk of %s has %d MB free and the store needs %d", ErrNoSpace, dir, free>>20, need>>20)
+}
+
+// await returns once there is room for a member.
+func (r *room) await(ctx context.Context, clock supervision.Clock) error {
+	if err := os.MkdirAll(r.dir, dirMode); err != nil {
+		return err
+	}
+	for {
+		free := freeBytes(r.dir)
+		if free >= openBytes {
+			return nil
+		}
+		if clock.Sleep(ctx, lookEvery) != nil {
+			return full(r.dir, free, openBytes)
+		}
+	}
+}
+
+// freeBytes is what this process may still write to the file system of dir. One that cannot be asked is not held against the writer.
+func freeBytes(dir string) int64 {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 1 << 62
+	}
+	blocks := st.Bavail
+	if os.Geteuid() == 0 {
+		blocks = st.Bfree
+	}
+	return int64(blocks) * st.Bsize
+}
