@@ -43,15 +43,11 @@ func remember(c Config) error {
 		return fmt.Errorf("%w: data directory %s belongs to node %s, not %s; start it with --node-name %s, or choose another directory",
 			ErrConfig, c.DataDir, old.NodeName, c.NodeName, old.NodeName)
 	}
-	b, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(c.DataDir, rememberFile)
-	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o600); err != nil {
+	c.FaultPolicies = nil // they make nothing that has to be removed
+	if err := writeJSON(filepath.Join(c.DataDir, rememberFile), c); err != nil {
 		return fmt.Errorf("cannot write data directory %s: %w", c.DataDir, cause(err))
 	}
-	return os.Rename(path+".tmp", path)
+	return nil
 }
 
 // recall is the configuration the node last ran with; what is given beats it.

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -27,6 +29,26 @@ type Override struct {
 	Windows  *Windows  `json:"windows,omitempty"`
 	// Source says where the override was written.
 	Source string `json:"-"`
+}
+
+// UnmarshalJSON refuses unknown fields. To YAML, a bare on is the truth value, so that the key
+// arrives as "true".
+func (o *Override) UnmarshalJSON(b []byte) error {
+	type plain Override
+	var read struct {
+		plain
+		True map[string]Cell `json:"true"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&read); err != nil {
+		return err
+	}
+	*o = Override(read.plain)
+	if o.On == nil {
+		o.On = read.True
+	}
+	return nil
 }
 
 // Cell is the reaction to one kind of fault: restart, stop, escalate or park. Without a

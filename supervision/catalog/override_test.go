@@ -40,9 +40,7 @@ func smallTree() supervision.Spec {
 func written(t *testing.T, text string) []Override {
 	t.Helper()
 	var list []Override
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&list); err != nil {
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 	for i := range list {
@@ -79,6 +77,7 @@ func TestOverridesAreApplied(t *testing.T) {
 		{"path":"node/store/engine","on":`+all(`{"do":"escalate"}`)+`,"windows":{"hang":"45s"}},
 		{"row":"engine","on":`+all(`{"do":"stop"}`)+`,"windows":{"start":"3m"}},
 		{"path":"node/controllers/deployment/manifests/*","on":`+all(`{"do":"park",`+fullCurve+`}`)+`},
+		{"path":"node/store/maintenance","true":`+all(`{"do":"escalate"}`)+`},
 		{"path":"node/controllers","restarts":{"burst":{"max":7,"within":"90s"},"sustained":{"max":20,"within":"3h"}}},
 		{"row":"dispatcher","on":`+all(`{"do":"restart"}`)+`}]`)
 	if err := Apply(&root, list); err != nil {
@@ -166,6 +165,16 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	compare(t, refusals, out.Bytes())
+}
+
+// TestUnknownFieldsAreRefused holds that a misspelt setting is not passed over.
+func TestUnknownFieldsAreRefused(t *testing.T) {
+	for _, text := range []string{`[{"paht":"node"}]`, `[{"path":"node","windows":{"strat":"1s"}}]`, `[{"on":{"panic":{"do":"stop","backof":{}}}}]`} {
+		var list []Override
+		if err := json.Unmarshal([]byte(text), &list); err == nil || !strings.Contains(err.Error(), "unknown field") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 func TestNearest(t *testing.T) {
