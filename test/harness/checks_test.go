@@ -15,9 +15,6 @@ import (
 	"github.com/nodeactor/nodeactor/test/harness"
 )
 
-// checkSeeds is how many seeds each acceptance check runs.
-const checkSeeds = 1000
-
 // spell is a time in which a child starts or stops.
 type spell struct {
 	what, child string

@@ -1,0 +1,6 @@
+//go:build !race
+
+package harness_test
+
+// checkSeeds is how many seeds each acceptance check runs.
+const checkSeeds = 1000
