@@ -99,7 +99,7 @@ func (s *System) scan(now int64) {
 	var hung []*cell
 	s.mu.Lock()
 	for _, c := range s.cells {
-		if c.suspect(now) {
+		if !c.idle() && c.suspect(now) {
 			hung = append(hung, c)
 		}
 	}
@@ -109,7 +109,10 @@ func (s *System) scan(now int64) {
 	}
 }
 
-// suspect is a cheap first look. Most children are idle, and for those it is all there is.
+// idle is a cheap first look. Most children are idle, and for those it is all there is.
+func (c *cell) idle() bool { return c.seq.Load()%2 == 0 && !c.watched.Load() }
+
+// suspect tells whether something of a child that is at work has been silent for too long.
 func (c *cell) suspect(now int64) bool {
 	if c.seq.Load()%2 == 1 && c.busyFor(now) >= c.spec.HangAfter {
 		return true
