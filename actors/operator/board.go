@@ -11,12 +11,14 @@ type board struct {
 	requests map[Key]uint64
 	// sent is the number of the last wake of each actor that exists.
 	sent map[Key]uint64
+	// passes counts the passes of each manifest that have not returned, those of abandoned actors included.
+	passes map[Key]int
 	// asked holds a token when there are requests.
 	asked chan struct{}
 }
 
 func newBoard() *board {
-	return &board{requests: map[Key]uint64{}, sent: map[Key]uint64{}, asked: make(chan struct{}, 1)}
+	return &board{requests: map[Key]uint64{}, sent: map[Key]uint64{}, passes: map[Key]int{}, asked: make(chan struct{}, 1)}
 }
 
 // retire asks for the end of an actor whose last wake had this number.
@@ -82,4 +84,26 @@ func (b *board) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.sent)
+}
+
+// enter notes the begin of a pass; leave its return.
+func (b *board) enter(key Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.passes[key]++
+}
+
+func (b *board) leave(key Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.passes[key]--; b.passes[key] == 0 {
+		delete(b.passes, key)
+	}
+}
+
+// hanging is how many passes of a manifest have not returned.
+func (b *board) hanging(key Key) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.passes[key]
 }

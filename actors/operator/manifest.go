@@ -20,6 +20,9 @@ const (
 	passDeadline = 60 * time.Second
 	// syncDeadline bounds the wait for the cache to show what was written before the pass.
 	syncDeadline = 10 * time.Second
+	// maxHanging is how many passes of one manifest may hang before no further one is tried; hangLook how often it is looked whether
+	// they returned.
+	maxHanging, hangLook = 2, 10 * time.Second
 	// pauseSlack is how much longer than its pause the job that waits it out may take.
 	pauseSlack = 10 * time.Second
 )
@@ -106,10 +109,12 @@ func (m *manifest) turn(ctx supervision.Context) {
 	}
 	now := m.deps.Clock.Now()
 	if m.gate.isDue(now) {
-		m.gate.hold(m.outage.admit(now, m.spread()), now)
+		m.gate.hold(m.mustWait(now), now)
 	}
 	if m.gate.begin(now) {
 		ctx.Go(supervision.Job{Name: passJob, Deadline: passDeadline, Run: func(ctx context.Context, _ func()) (any, error) {
+			m.board.enter(m.key)
+			defer m.board.leave(m.key)
 			return m.pass(ctx), nil
 		}})
 		return
@@ -122,6 +127,15 @@ func (m *manifest) turn(ctx supervision.Context) {
 	}
 	m.armed = m.gate.due
 	m.disarm = ctx.After(m.gate.due.Sub(now), tick{})
+}
+
+// mustWait is how long a pass that is due has to wait: for an outage to end, or for passes of abandoned actors to return, each of which
+// holds a goroutine that nobody can take from it.
+func (m *manifest) mustWait(now time.Time) time.Duration {
+	if m.board.hanging(m.key) >= maxHanging {
+		return hangLook
+	}
+	return m.outage.admit(now, m.spread())
 }
 
 // held waits a pause of the breaker out, in a job whose name shows it in the tree.
