@@ -99,14 +99,15 @@ func (s *System) tellChanges() {
 func (s *System) hand(batch []Change) {
 	d := &s.changes
 	for _, c := range batch {
+		fs := d.inOrder()
+		d.mu.Unlock()
 		if c.unasked() {
 			s.alarm(c)
 		}
-		for _, f := range d.inOrder() {
-			d.mu.Unlock()
+		for _, f := range fs {
 			contain(func() { f(c) })
-			d.mu.Lock()
 		}
+		d.mu.Lock()
 	}
 }
 

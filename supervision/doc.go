@@ -15,7 +15,9 @@
 //     a fault. What is tied to Context.Context ends by itself.
 //  4. Make messages idempotent or acknowledged: a restart loses the mailbox. A message that
 //     nobody takes is a dead letter; Send then returns false.
-//  5. Check the Fence before an effect that must not come from an abandoned generation.
+//  5. Check the Fence before an effect that must not come from an abandoned generation. The
+//     contexts of a generation and its jobs carry it: pass them on, and call CheckFence where
+//     the effect happens.
 //  6. Return a BindError for an address that cannot be had, ErrDone for a normal end, and
 //     any other error only if this generation should not go on.
 //  7. When Done yields, the tree has ended or is about to: report the reason and call Stop.
@@ -26,9 +28,11 @@
 // BindFailure). The generation takes no further message and its context ends at once. Its
 // supervisor looks up the policy cell and the strategy, stops what has to stop (newest
 // first, each within its StopTimeout), waits out the back-off and starts the next
-// generation. Beyond the budget a group stops and fails upward; past the root that is an
-// Exit on Done, never a panic. A member of a pool is parked instead, and tried again at the
-// cap of its back-off.
+// generation. Beyond either of its budgets a group stops and fails upward; past the root that
+// is an Exit on Done, never a panic. A member of a pool is parked instead, and tried again at
+// the cap of its back-off, or once when Pool.Wake says so. Children that are down stay in
+// Inspect with cause, time and next try; Watch tells every change of a state. A child that goes
+// down for good by its policy is an alarm, and a permanent one that ends by itself is a fault.
 //
 // A hang cannot be ended from outside in Go: it is detected by the watchdog, its context is
 // cancelled, it is given StopTimeout, and then it is abandoned: fenced, forgotten and
