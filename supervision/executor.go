@@ -41,12 +41,35 @@ type Tap interface {
 	Job(ctx Context, j Job) Job
 }
 
-// Work is one thing an Executor has to run: the mailbox of a generation, or a job.
+// Work is one thing an Executor has to run: the mailbox of a generation, a job, or a goroutine
+// of a Group.
 type Work struct {
-	c   *cell
-	job *jobRun
+	c    *cell
+	job  *jobRun
+	call *call
 	// lost is the message whose handler ended its goroutine.
 	lost any
+}
+
+// call is the function of a Group.
+type call struct {
+	name string
+	run  func()
+}
+
+// executorKey finds the executor in the contexts of a system.
+type executorKey struct{}
+
+// WithExecutor makes the groups of a context run under an executor. The contexts of a system
+// that has one do so already.
+func WithExecutor(ctx context.Context, e Executor) context.Context {
+	return context.WithValue(ctx, executorKey{}, e)
+}
+
+// executorOf returns the executor of the system that a context comes from, or nil.
+func executorOf(ctx context.Context) Executor {
+	e, _ := ctx.Value(executorKey{}).(Executor)
+	return e
 }
 
 // jobRun is a job that is about to run.
@@ -57,11 +80,21 @@ type jobRun struct {
 	record *jobRecord
 }
 
-// Path is the child it is of.
-func (w Work) Path() string { return w.c.slot.path }
+// Path is the child it is of, or the name of the group and its goroutine.
+func (w Work) Path() string {
+	if w.call != nil {
+		return w.call.name
+	}
+	return w.c.slot.path
+}
 
-// Generation is the child's generation it is of.
-func (w Work) Generation() uint64 { return w.c.gen }
+// Generation is the child's generation it is of, 0 for a group.
+func (w Work) Generation() uint64 {
+	if w.call != nil {
+		return 0
+	}
+	return w.c.gen
+}
 
 // Job tells which job it is, with the job's context; false for the mailbox.
 func (w Work) Job() (Job, context.Context, bool) {
@@ -75,6 +108,9 @@ func (w Work) Job() (Job, context.Context, bool) {
 // more to do. It may block if its caller lets the executor go on elsewhere meanwhile.
 func (w Work) Step() (more bool) {
 	switch {
+	case w.call != nil:
+		w.call.run()
+		return false
 	case w.job != nil:
 		w.c.runJob(w.job.ctx, w.job.finish, w.job.Job, w.job.record)
 		return false

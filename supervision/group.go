@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,8 @@ type Group struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	onPanic func(Fault)
+	exec    Executor
+	running atomic.Int64
 	wg      sync.WaitGroup
 	mu      sync.Mutex
 	errs    []error
@@ -23,7 +26,7 @@ type Group struct {
 
 // NewGroup makes a group whose goroutines end with ctx. onPanic may be nil.
 func NewGroup(ctx context.Context, name string, onPanic func(Fault)) *Group {
-	g := &Group{name: name, onPanic: onPanic}
+	g := &Group{name: name, onPanic: onPanic, exec: executorOf(ctx)}
 	g.ctx, g.cancel = context.WithCancel(ctx)
 	return g
 }
@@ -34,7 +37,15 @@ func (g *Group) Context() context.Context { return g.ctx }
 // Go starts f. Its error, other than of the context's end, ends the group.
 func (g *Group) Go(name string, f func(ctx context.Context) error) {
 	g.wg.Add(1)
-	go g.run(name, f)
+	if g.exec == nil {
+		go g.run(name, f)
+		return
+	}
+	g.running.Add(1)
+	g.exec.Run(Work{call: &call{g.name + " " + name, func() {
+		defer g.running.Add(-1)
+		g.run(name, f)
+	}}})
 }
 
 func (g *Group) run(name string, f func(ctx context.Context) error) {
@@ -79,6 +90,9 @@ func (g *Group) Cancel() { g.cancel() }
 
 // Wait returns once every goroutine has ended, with their errors.
 func (g *Group) Wait() error {
+	if g.exec != nil {
+		g.exec.Wait(func() bool { return g.running.Load() == 0 })
+	}
 	g.wg.Wait()
 	g.cancel()
 	g.mu.Lock()

@@ -124,7 +124,11 @@ func New(cfg Config) (*System, error) {
 	s.dog.tick.Store(int64(slowestTick))
 	s.epoch = s.clock.Now()
 	s.dog.now.Store(s.epoch.UnixNano())
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	base := context.Background()
+	if s.exec != nil {
+		base = WithExecutor(base, s.exec)
+	}
+	s.ctx, s.cancel = context.WithCancel(base)
 	return s, nil
 }
 

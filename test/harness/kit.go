@@ -61,6 +61,7 @@ func (k *Kit) seeded(patience time.Duration) *Kit {
 	s.inline = k.jobs.runs
 	k.trace.clock = s.now.Load
 	k.level = s
+	k.ctx = supervision.WithExecutor(k.ctx, s)
 	return k
 }
 

@@ -294,3 +294,33 @@ func TestTraces(t *testing.T) {
 		t.Errorf("100 seeds found %d of 6 orders", len(traces))
 	}
 }
+
+// TestGroup runs a supervised group inside a job: in a seeded run its goroutines are steps.
+func TestGroup(t *testing.T) {
+	levels(t, func(k *harness.Kit) {
+		p := k.Probe("p")
+		k.Tree(lone(func(ctx supervision.Context, msg any) error {
+			switch m := msg.(type) {
+			case supervision.Started:
+				ctx.Go(supervision.Job{Name: "fan out", Deadline: time.Minute, Run: func(c context.Context, _ func()) (any, error) {
+					g, sum := supervision.NewGroup(c, "workers", nil), make([]int, 3)
+					for i := range sum {
+						g.Go("one", func(c context.Context) error {
+							sum[i] = i + 1
+							return ctx.Clock().Sleep(c, time.Duration(i)*time.Second)
+						})
+					}
+					g.Go("two", func(context.Context) error { panic("oops") })
+					err := g.Wait()
+					return sum[0] + sum[1] + sum[2], err
+				}})
+			case supervision.JobDone:
+				ctx.Send(p.Ref(), m.Value)
+				ctx.Send(p.Ref(), m.Err.Error())
+			}
+			return nil
+		}))
+		k.Advance(10 * time.Second)
+		p.Expect(6, "two: panic: oops")
+	})
+}

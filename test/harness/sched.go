@@ -316,6 +316,8 @@ func (s *sched) execute(it item) {
 	default:
 		if j, _, ok := it.work.Job(); ok {
 			s.trace.add(event{kind: evJob, path: it.work.Path(), gen: it.work.Generation(), text: j.Name})
+		} else if it.work.Generation() == 0 {
+			s.trace.add(event{kind: evCall, path: it.work.Path()})
 		}
 		if it.work.Step() {
 			s.add(it)
