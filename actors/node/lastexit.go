@@ -36,6 +36,7 @@ type LastExit struct {
 	// Unstopped are the actors that would not stop in time.
 	Unstopped  []string `json:"unstopped,omitempty"`
 	Containers int      `json:"containersRunning"`
+	Stack      string   `json:"stack,omitempty"`
 	ExitCode   int      `json:"exitCode"`
 }
 
@@ -50,7 +51,7 @@ func gaveUp(f supervision.Fault) LastExit {
 		e.Through = append([]string{f.Path}, e.Through...)
 		f = inner
 	}
-	e.Fault = faultLine(f)
+	e.Fault, e.Stack = faultLine(f), string(f.Stack)
 	e.Reason = oneLine(f.Error())
 	if len(e.Through) > 0 {
 		e.Reason += ", escalated through " + strings.Join(e.Through, ", ")

@@ -245,29 +245,46 @@ func (c *checker) window(field string, t Text, into *time.Duration) {
 	}
 }
 
-// windowsNest holds that no supervisor is given up while a child of it is still within its
-// own window; it returns what the subtree may need.
-func (a *applier) windowsNest(s *supervision.Spec, path string) (start, stop time.Duration) {
-	own := a.wanted[path]
+// windowsNest holds that no override lets a supervisor be given up while a child of it is
+// still within its own window.
+func (a *applier) windowsNest(root *supervision.Spec) {
+	was := map[string]need{}
+	needs(root, root.ID, func(path string) *core.ChildSpec { return &a.places[path].ChildSpec }, was)
+	now := map[string]need{}
+	needs(root, root.ID, func(path string) *core.ChildSpec { return a.wanted[path] }, now)
+	for _, path := range a.paths {
+		a.outlives(path, "start", was[path].start, now[path].start)
+		a.outlives(path, "stop", was[path].stop, now[path].stop)
+	}
+}
+
+// room is how long the children of a supervisor may take altogether, and what it has.
+type room struct{ needs, has time.Duration }
+
+// need is the room to start and to stop.
+type need struct{ start, stop room }
+
+// needs notes what each supervisor needs, and returns what this subtree does.
+func needs(s *supervision.Spec, path string, spec func(path string) *core.ChildSpec, into map[string]need) (start, stop time.Duration) {
+	own := spec(path)
 	if own.Kind == core.Worker {
 		return own.StartTimeout, own.StopTimeout
 	}
 	for i := range s.Children {
-		childStart, childStop := a.windowsNest(&s.Children[i], path+"/"+s.Children[i].ID)
+		childStart, childStop := needs(&s.Children[i], path+"/"+s.Children[i].ID, spec, into)
 		start, stop = start+childStart, stop+childStop
 	}
 	if s.Template != nil {
-		stop += a.wanted[path+members].StopTimeout
+		stop += spec(path + members).StopTimeout
 	}
-	a.outlives(path, "start", own.StartTimeout, start)
-	a.outlives(path, "stop", own.StopTimeout, stop)
+	into[path] = need{room{start, own.StartTimeout}, room{stop, own.StopTimeout}}
 	return start, stop
 }
 
-func (a *applier) outlives(path, what string, has, needs time.Duration) {
-	if has < needs {
+func (a *applier) outlives(path, what string, was, now room) {
+	if now != was && now.has < now.needs {
 		c := &checker{target: path}
-		c.wrong("its children may take %s to %s, one after the other, and windows.%s gives it %s; shorten theirs or lengthen its own", short(needs), what, what, short(has))
+		c.wrong("its children may take %s to %s, one after the other, and windows.%s gives it %s; shorten theirs or lengthen its own", short(now.needs), what, what, short(now.has))
 		a.findings = append(a.findings, c.findings...)
 	}
 }
