@@ -34,7 +34,7 @@ const (
 	failed
 	// conflicted is a pass that lost a race with another writer.
 	conflicted
-	// paused is a pass that the breaker cut off; it says nothing about the pass.
+	// paused is a pass that the breaker or an outage cut off, which says nothing about the pass; they say when the next may begin.
 	paused
 )
 

@@ -183,7 +183,9 @@ func (m *manifest) finish(done supervision.JobDone) {
 	}
 	how := outcomeOf(result.err)
 	now := m.deps.Clock.Now()
-	m.outage.note(now, m.spread(), result.err)
+	if m.noteOutage(now, result.err) {
+		how = paused // nobody's fault, and the outage says when the next pass may begin
+	}
 	woken := m.gate.pending
 	m.gate.end(now, how, result.action.After)
 	m.deps.Metrics.count(m.controller.Name, how, result.action, now)
@@ -191,6 +193,18 @@ func (m *manifest) finish(done supervision.JobDone) {
 	if how == succeeded && (result.gone || result.action.Done) && !woken {
 		m.board.retire(m.key, m.number)
 	}
+}
+
+// noteOutage tells whether a pass failed only because nobody answers anybody.
+func (m *manifest) noteOutage(now time.Time, err error) bool {
+	away, changed := m.outage.note(now, m.spread(), err)
+	switch {
+	case changed && away:
+		m.deps.Log.Warn("nobody answers this controller, it tries once a second", "controller", m.controller.Name, "cause", err)
+	case changed:
+		m.deps.Log.Info("this controller is answered again", "controller", m.controller.Name)
+	}
+	return away
 }
 
 // tell passes on how the pass ended.

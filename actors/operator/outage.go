@@ -50,18 +50,20 @@ func (o *outage) hold(now time.Time, spread float64) {
 	o.probe = now.Add(probeEvery + time.Duration(spread*float64(probeEvery)/2))
 }
 
-// note takes the end of a pass.
-func (o *outage) note(now time.Time, spread float64, err error) {
+// note takes the end of a pass. away tells that it failed of an outage that is known, changed that the outage began or ended with it.
+func (o *outage) note(now time.Time, spread float64, err error) (away, changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !isOutage(err) {
+		changed = o.down
 		o.failed, o.down = 0, false
-		return
+		return false, changed
 	}
 	if o.failed++; o.failed >= outageAfter && !o.down {
-		o.down = true
+		o.down, changed = true, true
 		o.hold(now, spread)
 	}
+	return o.down, changed
 }
 
 // isOutage tells that nobody answered, from every answer there is.

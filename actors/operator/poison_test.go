@@ -56,10 +56,13 @@ func inWard(t *testing.T, test func(*ward)) {
 }
 
 // start brings the tree up, as a new process does.
-func (w *ward) start() {
+func (w *ward) start() { w.startOver(w.source) }
+
+// startOver is start with something between the cache and the store.
+func (w *ward) startOver(source cache.Source) {
 	w.Helper()
 	log := slog.New(slog.DiscardHandler)
-	w.cache = cache.New(w.source, log)
+	w.cache = cache.New(source, log)
 	clock := supervision.RealClock()
 	w.breaker = NewBreaker(w.cache, clock)
 	deps := Deps{Cache: w.cache, Clock: clock, Log: log, Breaker: w.breaker}

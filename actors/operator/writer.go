@@ -32,23 +32,28 @@ func writerOf(controller string, key Key) hotloop.Writer {
 // target reads from the path of a request which object it is about. The name is empty for a collection, whose creations the server may
 // name; false for what is no resource.
 func target(path string) (o hotloop.Object, ok bool) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		o.Group, parts = parts[1], parts[3:]
+	root, rest := segment(path)
+	switch root {
+	case "api":
+	case "apis":
+		o.Group, rest = segment(rest)
 	default:
 		return o, false
 	}
-	if parts[0] == "namespaces" && len(parts) > 2 && !ofNamespaceItself(parts[2]) {
-		o.Namespace, parts = parts[1], parts[2:]
+	_, rest = segment(rest) // the version
+	o.Resource, rest = segment(rest)
+	o.Name, rest = segment(rest)
+	if below, after := segment(rest); o.Resource == "namespaces" && below != "" && !ofNamespaceItself(below) {
+		o.Namespace, o.Resource = o.Name, below
+		o.Name, _ = segment(after)
 	}
-	o.Resource = parts[0]
-	if len(parts) > 1 {
-		o.Name = parts[1]
-	}
-	return o, true
+	return o, o.Resource != ""
+}
+
+// segment cuts the first segment off a path.
+func segment(path string) (first, rest string) {
+	first, rest, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first, rest
 }
 
 // ofNamespaceItself tells the subresources of a namespace from the resources in it.
