@@ -56,6 +56,8 @@ var (
 	ErrOverflow = index.ErrOverflow
 	// ErrClosed is returned when the store was closed or its engine failed.
 	ErrClosed = index.ErrClosed
+	// ErrDamaged is returned when a file of the store cannot be read as what it is; the error names it.
+	ErrDamaged = engine.ErrDamaged
 	// ErrLocked is returned when another process uses the directory.
 	ErrLocked = engine.ErrLocked
 )

@@ -8,13 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/cluster/identity"
-	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/serve"
 )
@@ -78,32 +76,6 @@ func (k *keeper[T]) Receive(ctx supervision.Context, msg any) error {
 		ctx.Ready()
 	}
 	return nil
-}
-
-// engineChild opens the store and keeps it.
-func (p *parts) engineChild() supervision.Handler {
-	return &keeper[*store.Store]{
-		limit: openTimeout,
-		make: func(ctx context.Context) (*store.Store, error) {
-			return store.Open(ctx, store.Config{Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock})
-		},
-		publish: p.store.set,
-		keep: func(ctx context.Context, s *store.Store) error {
-			defer p.closeStore(ctx, s)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-s.Failed():
-				return s.Err()
-			}
-		},
-	}
-}
-
-func (p *parts) closeStore(ctx context.Context, s *store.Store) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	p.logClose("store", s.Close(ctx))
 }
 
 // serverChild makes the API server and keeps it.

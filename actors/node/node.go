@@ -162,6 +162,8 @@ func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time)
 			p.clock.AfterFunc(trimAfter, debug.FreeOSMemory)
 		case <-ctx.Done():
 			return nil
+		case err := <-p.refused:
+			return err
 		case e := <-p.sys.Done():
 			return fmt.Errorf("%w: %w", ErrGaveUp, e.Fault)
 		}

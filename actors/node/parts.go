@@ -53,6 +53,9 @@ type parts struct {
 	breaker *operator.Breaker
 	root    supervision.Spec
 
+	// refused takes the reason for which a node must not start.
+	refused chan error
+
 	store  current[store.Store]
 	server current[apiserver.Server]
 }
@@ -87,7 +90,7 @@ func (c *current[T]) get() (*T, int) {
 
 // openParts opens what lives as long as the process. What it opened is closed on an error.
 func openParts(cfg Config, log *slog.Logger, clock supervision.Clock) (*parts, error) {
-	p := &parts{cfg: cfg, log: log, clock: clock, beats: newHeartbeats()}
+	p := &parts{cfg: cfg, log: log, clock: clock, beats: newHeartbeats(), refused: make(chan error, 1)}
 	if err := p.open(); err != nil {
 		p.close()
 		return nil, err
@@ -100,7 +103,7 @@ func (p *parts) open() (err error) {
 	if p.address, err = nodeAddress(cfg); err != nil {
 		return err
 	}
-	if p.identity, err = identity.Load(filepath.Join(cfg.DataDir, "pki"), identity.WithNow(p.clock.Now)); err != nil {
+	if p.identity, err = identity.Load(filepath.Join(cfg.DataDir, "pki"), identity.WithNow(p.clock.Now), identity.WithLog(p.log)); err != nil {
 		return err
 	}
 	if p.ledger, err = ledger.Open(filepath.Join(cfg.DataDir, "ledger.db")); err != nil {
@@ -154,6 +157,7 @@ func podRange(cfg Config, l *ledger.Ledger) (netip.Prefix, error) {
 }
 
 func (p *parts) close() {
+	p.closeStore()
 	if p.images != nil {
 		p.images.Close()
 	}

@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
 
+	"github.com/nodeactor/nodeactor/store/boltcheck"
 	"github.com/nodeactor/nodeactor/store/internal/guard"
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -196,7 +197,7 @@ func (m *Member) waitSettled(ctx context.Context) error {
 	}
 }
 
-// checkFile refuses a damaged database before the library maps it: a page fault in one of its goroutines could not be caught.
+// checkFile refuses a damaged database before the library walks it: a panic or page fault in one of its goroutines could not be caught.
 func checkFile(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -213,6 +214,12 @@ func checkFile(path string) error {
 		fi, err := os.Stat(path)
 		if err == nil && fi.Size() < tx.Size() {
 			return damage(path, fmt.Errorf("%d bytes of %d are there", fi.Size(), tx.Size()))
+		}
+		if err == nil {
+			err = boltcheck.File(path)
+		}
+		if errors.Is(err, boltcheck.ErrCorrupt) {
+			return damage(path, err)
 		}
 		return err
 	})

@@ -128,7 +128,7 @@ func (s *Seat) ServeReadOnly(ctx context.Context, l net.Listener, tlsConfig *tls
 	defer servers.Wait(context.WithoutCancel(ctx))
 	defer servers.Cancel()
 	defer l.Close()
-	servers.Go("accept", relay.run, nil)
+	servers.Go("accept", relay.run, func(error) {})
 	for {
 		server, until := s.server(g, credentials.NewTLS(cfg))
 		done := make(chan error, 1)

@@ -1,0 +1,77 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+// engineChild opens the store and keeps an engine in it. The store itself outlives this child: what reads from memory does not notice when
+// the engine is lost, and writes are refused until the next generation has brought one.
+func (p *parts) engineChild() supervision.Handler {
+	return &keeper[*store.Store]{
+		limit:   openTimeout,
+		make:    p.openStore,
+		publish: func(s *store.Store) func() { p.store.set(s); return func() {} },
+		keep:    p.keepStore,
+	}
+}
+
+// openStore opens the store once. A store that cannot be read ends the node: no restart would mend it.
+func (p *parts) openStore(ctx context.Context) (*store.Store, error) {
+	if s, _ := p.store.get(); s != nil {
+		return s, nil
+	}
+	s, err := store.Open(ctx, store.Config{Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock})
+	if errors.Is(err, store.ErrDamaged) {
+		p.refuse(err)
+	}
+	return s, err
+}
+
+// refuse ends a node that has not started yet, with the reason.
+func (p *parts) refuse(err error) {
+	select {
+	case p.refused <- err:
+	default:
+	}
+}
+
+// keepStore returns with the reason when the engine is lost. One that was lost before is replaced first, however long the disk needs.
+func (p *parts) keepStore(ctx context.Context, s *store.Store) error {
+	defer p.restStore(ctx, s)
+	select {
+	case <-s.Failed():
+		if err := s.Reopen(ctx); err != nil {
+			return err
+		}
+		p.log.Info("the store takes writes again")
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Failed():
+		return s.Err()
+	}
+}
+
+func (p *parts) restStore(ctx context.Context, s *store.Store) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	p.logClose("the store's engine", s.Rest(ctx))
+}
+
+// closeStore ends what outlives the engine.
+func (p *parts) closeStore() {
+	s, _ := p.store.get()
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	p.logClose("the store", s.Close(ctx))
+}
