@@ -174,6 +174,9 @@ func TestActorsAreReadFromTheTree(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+	if _, err := f.client(t, api.Actors).Get(f.ctx, "node:schedulr", metav1.GetOptions{}); !strings.HasSuffix(err.Error(), "did you mean node:scheduler?") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestActorsAreListedInPages(t *testing.T) {
@@ -233,10 +236,10 @@ func TestActorsAreSelected(t *testing.T) {
 func TestFaultPoliciesShowWhatIsInForce(t *testing.T) {
 	f := newTreeFixture(t)
 	p := read[api.FaultPolicy](t, f, api.FaultPolicies, "node:scheduler")
-	if p.Spec.On.Panic.Do != "restart" || p.Spec.On.Panic.Backoff.Initial.Duration != 10*time.Millisecond || p.Spec.Group != nil || p.Spec.Restart != "permanent" {
+	if p.Spec.Reactions.Panic.Do != "restart" || p.Spec.Reactions.Panic.Backoff.Initial.Duration != 10*time.Millisecond || p.Spec.Group != nil || p.Spec.Restart != "permanent" {
 		t.Errorf("got %+v", p.Spec)
 	}
-	if got := strings.Join(p.Status.Overrides, " "); !p.Status.Overridden || got != "hangAfter on.panic" {
+	if got := strings.Join(p.Status.Overrides, " "); !p.Status.Overridden || got != "hangAfter reactions.panic" {
 		t.Errorf("got %+v", p.Status)
 	}
 	pool := read[api.FaultPolicy](t, f, api.FaultPolicies, "node:manifests")

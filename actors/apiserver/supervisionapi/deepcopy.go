@@ -87,7 +87,7 @@ func (s *ActorStatus) copyInto(out *ActorStatus) {
 func (p *FaultPolicy) copyInto(out *FaultPolicy) {
 	*out = *p
 	p.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	p.Spec.On.copyInto(&out.Spec.On)
+	p.Spec.Reactions.copyInto(&out.Spec.Reactions)
 	out.Spec.Group = copyOf(p.Spec.Group)
 	if p.Status.Overrides != nil {
 		out.Status.Overrides = append([]string{}, p.Status.Overrides...)

@@ -1,6 +1,7 @@
 package supervisionapi
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func definition(t reflect.Type, what string, ref common.ReferenceCallback) commo
 			continue
 		}
 		s, dependency := property(f.Type, ref)
-		s.Description = description(f)
+		s.Description = cmp.Or(f.Tag.Get("doc"), metav1.TypeMeta{}.SwaggerDoc()[name])
 		d.Schema.Properties[name] = s
 		if dependency != "" && !slices.Contains(d.Dependencies, dependency) {
 			d.Dependencies = append(d.Dependencies, dependency)
@@ -79,14 +80,6 @@ func definition(t reflect.Type, what string, ref common.ReferenceCallback) commo
 		}
 	}
 	return d
-}
-
-// description is what the field's tag says; for the two fields that every object has, what upstream says.
-func description(f reflect.StructField) string {
-	if doc := f.Tag.Get("doc"); doc != "" {
-		return doc
-	}
-	return metav1.TypeMeta{}.SwaggerDoc()[strings.ToLower(f.Name[:1])+f.Name[1:]]
 }
 
 // property describes a field, and names the definition it refers to.

@@ -22,7 +22,7 @@ type FaultPolicySpec struct {
 	HangAfter    metav1.Duration `json:"hangAfter" doc:"How long one message may be handled before it counts as a hang."`
 	StopTimeout  metav1.Duration `json:"stopTimeout" doc:"How long a stop may take before the generation is abandoned."`
 	Mailbox      MailboxPolicy   `json:"mailbox" doc:"Bound of what waits for the actor."`
-	On           Reactions       `json:"on" doc:"One cell for each kind of fault."`
+	Reactions    Reactions       `json:"reactions" doc:"One cell for each kind of fault."`
 	Group        *GroupPolicy    `json:"group,omitempty" doc:"What a supervisor does for its children."`
 }
 

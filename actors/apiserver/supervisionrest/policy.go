@@ -43,7 +43,7 @@ func policyOf(path string, s *supervision.Spec, revision string) *api.FaultPolic
 			Path: path, Row: s.Row, Kind: api.Worker, Restart: s.Restart.String(), Significant: s.Significant,
 			StartTimeout: period(s.StartTimeout), HangAfter: period(s.HangAfter), StopTimeout: period(s.StopTimeout),
 			Mailbox: api.MailboxPolicy{Limit: int32(s.Mailbox.Limit), Overflow: s.Mailbox.Overflow.String()},
-			On: api.Reactions{
+			Reactions: api.Reactions{
 				Panic: reactionOf(s.Policy[core.Panic]), Hang: reactionOf(s.Policy[core.Hang]),
 				ErrorReturn: reactionOf(s.Policy[core.ErrorReturn]), BindFailure: reactionOf(s.Policy[core.BindFailure]),
 			},
@@ -97,7 +97,7 @@ func overrides(s *core.ChildSpec) (fields []string) {
 	differs("hangAfter", s.HangAfter != row.HangAfter)
 	differs("stopTimeout", s.StopTimeout != row.StopTimeout)
 	differs("mailbox", s.Mailbox != row.Mailbox)
-	for kind, field := range []string{"on.panic", "on.hang", "on.errorReturn", "on.bindFailure"} {
+	for kind, field := range []string{"reactions.panic", "reactions.hang", "reactions.errorReturn", "reactions.bindFailure"} {
 		differs(field, s.Policy[kind] != row.Policy[kind])
 	}
 	differs("group.strategy", s.Group.Strategy != row.Group.Strategy)

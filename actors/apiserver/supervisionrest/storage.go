@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	api "github.com/nodeactor/nodeactor/actors/apiserver/supervisionapi"
+	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
 
 // The fields that objects can be selected by.
@@ -25,6 +26,9 @@ const (
 	fieldKind  = "spec.kind"
 	fieldState = "status.state"
 )
+
+// maxCompared bounds how many names are compared with one that does not exist.
+const maxCompared = 5000
 
 // storage serves one kind, read-only.
 type storage struct {
@@ -66,7 +70,23 @@ func (s *storage) Get(_ context.Context, name string, _ *metav1.GetOptions) (run
 	if o := s.at(name, s.feed.revision()); o != nil {
 		return o, nil
 	}
-	return nil, apierrors.NewNotFound(api.Resource(s.names().plural), name)
+	err := apierrors.NewNotFound(api.Resource(s.names().plural), name)
+	err.ErrStatus.Message += s.suggestion(name)
+	return nil, err
+}
+
+// suggestion names what a misspelt name may have meant, or nothing.
+func (s *storage) suggestion(name string) string {
+	var paths []string
+	s.each("", "", func(path string, _ object) bool {
+		paths = append(paths, path)
+		return len(paths) < maxCompared
+	})
+	near := catalog.Nearest(strings.ReplaceAll(name, separator, "/"), paths)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + Name(strings.Join(near, " or ")) + "?"
 }
 
 // List implements rest.Lister. What it returns is made for this answer; a limit bounds how much that is.

@@ -92,13 +92,13 @@ func (policies) columns() []metav1.TableColumnDefinition {
 
 func (policies) cells(o object, _ time.Time) []any {
 	p := o.(*api.FaultPolicy)
-	s := &p.Spec
+	s, do := &p.Spec, &p.Spec.Reactions
 	strategy, budget := none, none
 	if g := s.Group; g != nil {
 		strategy, budget = g.Strategy, fmt.Sprintf("%d in %s", g.Burst.Max, duration.HumanDuration(g.Burst.Within.Duration))
 	}
 	return []any{
-		p.Name, orNone(s.Row), s.On.Panic.Do, s.On.Hang.Do, s.On.ErrorReturn.Do, s.On.BindFailure.Do, strategy, budget, p.Status.Overridden,
+		p.Name, orNone(s.Row), do.Panic.Do, do.Hang.Do, do.ErrorReturn.Do, do.BindFailure.Do, strategy, budget, p.Status.Overridden,
 		s.Restart, brief(s.StartTimeout), brief(s.HangAfter), brief(s.StopTimeout), orNone(strings.Join(p.Status.Overrides, ",")),
 	}
 }
