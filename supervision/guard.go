@@ -58,12 +58,13 @@ func (c *cell) resume(msg any) {
 	c.run()
 }
 
-// deliver hands a message to the handler, which is built when its first message comes.
+// deliver hands a message to the handler, which is built when its first message comes. One
+// whose construction took so long that the child was abandoned meanwhile gets nothing.
 func (c *cell) deliver(msg any) error {
 	h := c.handler
 	if h == nil {
 		var err error
-		if h, err = c.construct(msg); h == nil {
+		if h, err = c.construct(msg); h == nil || c.fenced.Load() {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package supervision_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -311,4 +312,91 @@ func TestStopReportsWhatWouldNotStop(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHangInTheConstructor holds the protocol for a child that is not even built: the zombie
+// gets no message when its constructor returns after all.
+func TestHangInTheConstructor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, s, release := &journal{}, newSystem(t), make(chan struct{})
+		var made atomic.Int32
+		child := talker(j, "a")
+		start := child.Start
+		child.Start = func() supervision.Handler {
+			if made.Add(1) == 1 {
+				<-release
+			}
+			return start()
+		}
+		root := sup("root", core.OneForOne, child)
+		root.StartTimeout = time.Hour
+		must(t, s.Start(root))
+		pass(20 * time.Second)
+		expect(t, j.take(), "a#2 started")
+		if f := s.Faults().Recent(); len(f) != 1 || f[0].Kind != core.Hang || s.Abandoned() != 1 {
+			t.Errorf("faults %v, %d abandoned", f, s.Abandoned())
+		}
+		close(release)
+		synctest.Wait()
+		expect(t, j.take())
+		stopped(t, s)
+	})
+}
+
+// TestStopThatHangs holds that a child which will not stop is left behind after its StopTimeout,
+// without a fault, and that its successor waits for just that long.
+func TestStopThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, release := newSystem(t), make(chan struct{})
+		stubborn := func() supervision.Handler {
+			return supervision.HandlerFunc(func(ctx supervision.Context, msg any) error {
+				if _, ok := msg.(supervision.Stopping); ok && ctx.Generation() <= 2 {
+					<-release
+				}
+				return nil
+			})
+		}
+		p, tmpl := sup("pool", core.Pool), spec("member", stubborn)
+		p.Template = &tmpl
+		must(t, s.Start(sup("root", core.OneForOne, spec("a", stubborn), p)))
+		s.Pool("root/pool").Ensure("m", stubborn)
+		for _, path := range []string{"root/a", "root/pool/m"} {
+			must(t, s.Restart(path))
+			pass(4 * time.Second)
+			if n := nodeAt(s, path); n.State != core.Stopping {
+				t.Errorf("%s is %v while it stops", path, n.State)
+			}
+			pass(2 * time.Second)
+			if n := nodeAt(s, path); n.State != core.Running || n.Generation != 2 || n.Abandoned != 1 {
+				t.Errorf("%s is %+v", path, n)
+			}
+		}
+		if f := s.Faults().Recent(); len(f) > 0 {
+			t.Errorf("faults %v", f)
+		}
+		close(release)
+		stopped(t, s)
+	})
+}
+
+// TestManyHangTogether holds that children which hang at the same time are all seen and
+// replaced, each with its own stack.
+func TestManyHangTogether(t *testing.T) {
+	const many = 300
+	s, pool := withPool(t, func(p, tmpl *supervision.Spec) {
+		tmpl.HangAfter, tmpl.StopTimeout, p.Group.MaxAbandoned = 50*time.Millisecond, 50*time.Millisecond, 2*many
+		tmpl.Policy[core.Hang].Backoff.Initial = time.Millisecond
+	}, func(root *supervision.Spec) { root.Group.MaxAbandoned = 2 * many })
+	release := make(chan struct{})
+	for i := range many {
+		s.Send(pool.Ensure(strconv.Itoa(i), talker(&journal{}, "m").Start), step(func(supervision.Context) error { <-release; return nil }))
+	}
+	waitFor(t, func() bool { return s.Abandoned() == many })
+	for _, f := range s.Faults().Recent() {
+		if f.Kind != core.Hang || strings.Count(string(f.Stack), "TestManyHangTogether") == 0 {
+			t.Fatalf("%s of %s without its stack:\n%s", f.Kind, f.Path, f.Stack)
+		}
+	}
+	close(release)
+	stopped(t, s)
 }

@@ -20,53 +20,68 @@ func testSpec(id string, kind core.Kind) Spec {
 	}}
 }
 
-// TestBrokenSupervisor holds that a defect of a supervisor itself is a fault like any other:
-// its children are fenced and stopped, and its own supervisor builds it anew.
+// TestBrokenSupervisor holds that a defect of a supervisor itself, of a group or of a pool, is a
+// fault like any other: its children are fenced and stopped, which is told, and its own
+// supervisor builds it anew.
 func TestBrokenSupervisor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var fences []Fence
-		stops := 0
-		child := testSpec("child", core.Worker)
-		child.Start = func() Handler {
-			return HandlerFunc(func(ctx Context, msg any) error {
-				switch msg.(type) {
-				case Started:
-					fences = append(fences, ctx.Fence())
-				case Stopping:
-					stops++
-				}
-				return nil
-			})
-		}
-		group := testSpec("group", core.Supervisor)
+	for _, strategy := range []core.Strategy{core.OneForOne, core.Pool} {
+		synctest.Test(t, func(t *testing.T) { brokenSupervisor(t, strategy) })
+	}
+}
+
+func brokenSupervisor(t *testing.T, strategy core.Strategy) {
+	s, err := New(Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lives []Fence
+	stops := 0
+	child := testSpec("child", core.Worker)
+	child.Start = func() Handler {
+		return HandlerFunc(func(ctx Context, msg any) error {
+			switch msg.(type) {
+			case Started:
+				lives = append(lives, ctx.Fence())
+			case Stopping:
+				stops++
+			}
+			return nil
+		})
+	}
+	group, root := testSpec("group", core.Supervisor), testSpec("root", core.Supervisor)
+	if group.Group.Strategy = strategy; strategy == core.Pool {
+		group.Template = &child
+	} else {
 		group.Children = []Spec{child}
-		root := testSpec("root", core.Supervisor)
-		root.Children = []Spec{group}
-		if err := s.Start(root); err != nil {
-			t.Fatal(err)
+	}
+	root.Children = []Spec{group}
+	last := map[string]State{}
+	s.Watch(func(c Change) {
+		if last[c.Path] != c.From {
+			t.Errorf("%s goes on from %v, it was %v", c.Path, c.From, last[c.Path])
 		}
-		sup := s.reg.find("root/group").supervisor()
-		sup.mu.Lock()
-		sup.group = nil
-		sup.mu.Unlock()
-		sup.self.postControl(groupEvent{})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(fences) != 2 || stops != 1 || fences[0].Check() == nil || fences[1].Check() != nil {
-			t.Errorf("%d generations of the child, %d stops, fences %v", len(fences), stops, fences)
-		}
-		if f := s.Faults().Recent(); len(f) == 0 || f[0].Kind != Panic || f[0].Path != "root/group" {
-			t.Errorf("faults %v", f)
-		}
-		s.Stop(t.Context())
-		if stops != 2 {
-			t.Errorf("%d stops after the end", stops)
-		}
+		last[c.Path] = c.To
 	})
+	if err := s.Start(root); err != nil {
+		t.Fatal(err)
+	}
+	s.Pool("root/group").Ensure("child", child.Start)
+	synctest.Wait()
+	s.reg.find("root/group").cell.Load().postControl(injection{Panic})
+	time.Sleep(time.Minute)
+	s.Pool("root/group").Ensure("child", child.Start)
+	synctest.Wait()
+	if len(lives) != 2 || stops != 1 || lives[0].Check() == nil || lives[1].Check() != nil {
+		t.Errorf("%v: %d generations of the child, %d stops, fences %v", strategy, len(lives), stops, lives)
+	}
+	if f := s.Faults().Recent(); len(f) == 0 || f[0].Kind != Panic || f[0].Path != "root/group" {
+		t.Errorf("%v: faults %v", strategy, f)
+	}
+	s.Stop(t.Context())
+	synctest.Wait()
+	if stops != 2 || last["root/group/child"] != core.Idle {
+		t.Errorf("%v: %d stops after the end, the child is %v", strategy, stops, last["root/group/child"])
+	}
 }
 
 func TestQueueIsARing(t *testing.T) {

@@ -233,7 +233,7 @@ func (m *member) gone(c *cell, normal, abandoned bool) {
 	switch {
 	case m.next != nil:
 		m.promote(c.gen, abandoned)
-	case m.leaving || normal || p.ending:
+	case m.leaving || normal || p.ending || p.members[m.id()] != m:
 		p.mu.Unlock()
 		m.forget(map[bool]State{true: core.Done, false: core.Idle}[normal])
 	default:

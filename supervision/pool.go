@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
 // Pool is the handle of a pool at a path; it stays valid over restarts of the pool.
@@ -243,8 +245,12 @@ func (p *pool) disownChildren() {
 	p.members = map[string]*member{}
 	for _, m := range members {
 		m.dropNext()
+		from := m.State
+		m.Enter(core.Idle, p.sys.clock.Now())
+		m.moved(from, m.slot.gen.Load(), core.Move{Abandoned: true})
 	}
 	p.mu.Unlock()
+	p.sys.tellChanges()
 	for _, m := range members {
 		if c := m.slot.cell.Load(); c != nil {
 			c.disown()

@@ -15,7 +15,7 @@ import (
 	"github.com/nodeactor/nodeactor/supervision/serve"
 )
 
-func withPool(t *testing.T, change func(p, tmpl *supervision.Spec)) (*supervision.System, supervision.Pool) {
+func withPool(t *testing.T, change func(p, tmpl *supervision.Spec), above ...func(root *supervision.Spec)) (*supervision.System, supervision.Pool) {
 	t.Helper()
 	s, p := newSystem(t), sup("pool", core.Pool)
 	tmpl := spec("member", nil)
@@ -24,7 +24,11 @@ func withPool(t *testing.T, change func(p, tmpl *supervision.Spec)) (*supervisio
 	if change != nil {
 		change(&p, &tmpl)
 	}
-	must(t, s.Start(sup("root", core.OneForOne, p)))
+	root := sup("root", core.OneForOne, p)
+	for _, f := range above {
+		f(&root)
+	}
+	must(t, s.Start(root))
 	return s, s.Pool("root/pool")
 }
 

@@ -37,6 +37,8 @@ type supervisor struct {
 	fault []*Fault
 	// lost is the path of what was abandoned last.
 	lost string
+	// disowned: the children are nobody's any more.
+	disowned bool
 }
 
 func newSupervisor(sys *System, spec *Spec, path string) *supervisor {
@@ -80,9 +82,14 @@ func (s *supervisor) step(e groupEvent) {
 	}
 }
 
+// decide asks the group, unless it has been disowned: then its children stop in their own time,
+// and none is started any more.
 func (s *supervisor) decide(e groupEvent) []core.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.disowned {
+		return nil
+	}
 	if e.fault != nil && e.Child < len(s.fault) {
 		s.fault[e.Child] = e.fault
 	}
@@ -220,10 +227,30 @@ func (s *supervisor) childReturned(*cell) {
 func (s *supervisor) disownChildren() {
 	s.mu.Lock()
 	cells := append([]*cell(nil), s.cells...)
+	s.noteDisowned()
 	s.mu.Unlock()
+	s.sys.tellChanges()
 	for i := len(cells) - 1; i >= 0; i-- {
 		if cells[i] != nil {
 			cells[i].disown()
+		}
+	}
+}
+
+// noteDisowned notes that nobody looks after the children any more. The lock is held. A
+// supervisor that failed of its own code may have lost its group.
+func (s *supervisor) noteDisowned() {
+	if s.disowned {
+		return
+	}
+	s.disowned = true
+	if s.group == nil {
+		return
+	}
+	for i, c := range s.group.Children() {
+		if c.State != core.Idle {
+			m := core.Move{Child: i, Gen: c.Gen, From: c.State, To: core.Idle, Abandoned: true}
+			s.sys.changed(s.slots[i], &s.spec.Children[i], m, s.sys.clock.Now())
 		}
 	}
 }

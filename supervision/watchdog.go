@@ -34,6 +34,11 @@ type watchdog struct {
 	// round counts the timers; only the last one counts.
 	round  uint64
 	disarm func() bool
+
+	// dumpMu guards the last dump of all goroutines and when it was taken.
+	dumpMu sync.Mutex
+	dump   [][]byte
+	dumpAt time.Time
 }
 
 // window makes the watchdog fast enough for a window it has to judge.
@@ -96,6 +101,7 @@ func (d *watchdog) rest() {
 // scan checks every child and reports the hung ones.
 func (s *System) scan(now int64) {
 	s.dog.now.Store(now)
+	s.dog.forgetDump(time.Unix(0, now))
 	var hung []*cell
 	s.mu.Lock()
 	for _, c := range s.cells {
@@ -177,10 +183,12 @@ func (c *cell) reportHang(now int64) {
 // startName stands for the message of a start that was not acknowledged.
 const startName = "start"
 
+// hungIn says what hangs. A child that is on its way out is not judged any more: its owner has
+// the StopTimeout for that.
 func (c *cell) hungIn(now int64) (doing string, since int64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.phase == closed {
+	if c.phase != open {
 		return "", 0, false
 	}
 	if busy := c.busySince(); busy != 0 && now-busy >= int64(c.spec.HangAfter) && !c.reported {
@@ -215,14 +223,35 @@ func (c *cell) stackIn(goroutines [][]byte) []byte {
 	return bytes.Clone(bytes.Join(found, []byte("\n\n")))
 }
 
-// allStacks returns the stack of every goroutine but its own, as far as they fit the limit.
-// Under an executor there is nothing to be seen: goroutines do not stand for children there.
+// allStacks returns the stack of every goroutine, as far as they fit the limit. A dump stops
+// everything for a moment, so one serves all children that hang together. Under an executor
+// there is nothing to be seen: goroutines do not stand for children there.
 func (s *System) allStacks() [][]byte {
 	if s.exec != nil {
 		return nil
 	}
+	d := &s.dog
+	d.dumpMu.Lock()
+	defer d.dumpMu.Unlock()
+	if now := s.clock.Now(); d.dump == nil || now.Sub(d.dumpAt) >= time.Duration(d.tick.Load()) {
+		d.dump, d.dumpAt = dumpStacks(), now
+	}
+	return d.dump
+}
+
+// forgetDump gives the memory of an old dump back.
+func (d *watchdog) forgetDump(now time.Time) {
+	d.dumpMu.Lock()
+	defer d.dumpMu.Unlock()
+	if d.dump != nil && now.Sub(d.dumpAt) >= time.Duration(d.tick.Load()) {
+		d.dump = nil
+	}
+}
+
+// dumpStacks leaves out its own goroutine, which comes first.
+func dumpStacks() [][]byte {
 	buf := make([]byte, stackLimit)
-	buf = buf[:runtime.Stack(buf, true)]
+	buf = bytes.Clone(buf[:runtime.Stack(buf, true)])
 	_, others, _ := bytes.Cut(buf, []byte("\n\n"))
 	return bytes.Split(others, []byte("\n\n"))
 }
