@@ -1,6 +1,7 @@
 // Package test is the folder of what is tested across packages.
 //
 //   - rules reads the sources: imports, clocks, goroutines, comments.
+//   - harness tests actors: seeded scheduler, bubbles, injected faults; it is for others, too.
 //   - registry serves images on loopback and builds small ones.
 //   - isolate runs a test binary again in a mount namespace of its own.
 //   - hostimage compares the host before and after.

@@ -143,7 +143,7 @@ type Group struct {
 
 // NewGroup prepares a group; rnd in [0,1) feeds the jitter.
 func NewGroup(spec GroupSpec, children []ChildSpec, rnd func() float64) *Group {
-	g := &Group{spec: spec, budgets: newBudgets(spec), rnd: rnd}
+	g := &Group{spec: spec, budgets: newBudgets(spec), rnd: rnd, children: make([]Child, 0, len(children))}
 	for _, c := range children {
 		g.children = append(g.children, Child{Spec: c})
 	}

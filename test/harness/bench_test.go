@@ -50,6 +50,16 @@ func BenchmarkSeed(b *testing.B) {
 	b.ReportMetric(float64(steps)/float64(b.N), "steps/seed")
 }
 
+// BenchmarkSmallSeed is one seed of a tree with three children: start, six messages, stop.
+func BenchmarkSmallSeed(b *testing.B) {
+	b.ReportAllocs()
+	harness.Sim(b, func(k *harness.Kit) {
+		k.Tree(harness.Group("root", harness.OneForOne, harness.Actor("a", relay("root/b")), harness.Actor("b", relay("root/c")), harness.Actor("c", relay("root/a"))))
+		k.Send("root/a", 5)
+		k.Settle()
+	}, harness.Seeds(b.N), harness.Once())
+}
+
 // BenchmarkSteps is messages alone.
 func BenchmarkSteps(b *testing.B) {
 	harness.Sim(b, func(k *harness.Kit) {

@@ -19,9 +19,8 @@ type deadLetter struct{ to, what, why string }
 
 // books count messages.
 type books struct {
-	mu     sync.Mutex
-	a      Account
-	events uint64
+	mu sync.Mutex
+	a  Account
 	// letters are kept until closed.
 	letters []deadLetter
 	closed  bool

@@ -37,13 +37,13 @@ func (d *diary) take() []spell {
 func (d *diary) slowpoke(id string) supervision.Spec {
 	return harness.Actor(id, func(ctx supervision.Context, msg any) error {
 		what := ""
-		switch msg.(type) {
+		switch m := msg.(type) {
 		case supervision.Started:
 			what = "start"
 		case supervision.Stopping:
 			what = "stop"
 		case error:
-			return msg.(error)
+			return m
 		default:
 			return nil
 		}

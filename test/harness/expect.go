@@ -35,8 +35,6 @@ type bound struct{ least, most int }
 
 func (b bound) holds(n int) bool { return n >= b.least && n <= b.most }
 
-func (b *bound) add(n int) { b.least, b.most = b.least+n, b.most+n }
-
 // Expect declares one fault of a kind of the child at path: it must come, once. A path may
 // contain the wildcards of path.Match.
 func (k *Kit) Expect(path string, kind supervision.FaultKind) { k.ExpectTimes(path, kind, 1) }

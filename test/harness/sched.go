@@ -13,6 +13,9 @@ import (
 
 // Limits of the seeded scheduler.
 const (
+	// slowLook is how often, in steps, those are looked at who mostly wait for something that
+	// makes itself known.
+	slowLook = 16
 	// stuckAfter is how much real time one step may take.
 	stuckAfter = 10 * time.Second
 	// idleLooks is how often the watchdog may look without anything else happening before a
@@ -51,14 +54,18 @@ type sched struct {
 	curW   *worker
 	idle   []*worker
 	asleep []*sleeper
+	// dozing are looked at less often, unless hurry is set.
+	dozing []*sleeper
+	hurry  bool
 	looks  int
 	dying  bool
 	done   chan struct{}
 	// crash is what came out of a step that nobody guards; stuck that a step does not return.
 	crash string
 	stuck bool
-	// patience is how much real time a step may take.
+	// patience is how much real time a step may take, and alarm what measures it.
 	patience time.Duration
+	alarm    *time.Timer
 	// fail ends the test.
 	fail func(string)
 	// inline tells which endless jobs run although they have not ended.
@@ -79,8 +86,6 @@ type sleeper struct {
 	until func() bool
 	w     *worker
 	item  item
-	// sleeping waits are for a timer, which is counted on its own.
-	dormant bool
 }
 
 // goal says how far to drive.
@@ -108,7 +113,7 @@ func (s *sched) Run(w supervision.Work) {
 	case !isJob:
 		s.add(item{work: w})
 	case j.Endless && !s.inline(w.Path(), j.Name):
-		s.sleepUntil(&sleeper{until: func() bool { return ctx.Err() != nil }, item: item{work: w}, dormant: true})
+		s.dozing = append(s.dozing, &sleeper{until: func() bool { return ctx.Err() != nil }, item: item{work: w}})
 	default:
 		s.after(s.jobDelay(j), delayed, w.Path(), func() { s.add(item{work: w}) })
 	}
@@ -138,7 +143,7 @@ func (s *sched) Watch(d time.Duration, f func()) func() bool {
 // test it drives.
 func (s *sched) Wait(until func() bool) bool {
 	if s.curW != nil {
-		return s.park(until)
+		return s.park(&s.asleep, until)
 	}
 	return s.drive(goal{until: until, limit: forever})
 }
@@ -154,8 +159,13 @@ func (s *sched) AfterFunc(d time.Duration, f func()) func() bool {
 // Sleep implements supervision.Clock.
 func (s *sched) Sleep(ctx context.Context, d time.Duration) error {
 	over := false
-	stop := s.after(d, ordinary, s.current(), func() { over = true })
-	s.Wait(func() bool { return over || ctx.Err() != nil })
+	stop := s.after(d, ordinary, s.current(), func() { over, s.hurry = true, true })
+	until := func() bool { return over || ctx.Err() != nil }
+	if s.curW != nil {
+		s.park(&s.dozing, until)
+	} else {
+		s.Wait(until)
+	}
 	stop()
 	if !over {
 		return context.Cause(ctx)
@@ -181,8 +191,6 @@ func (s *sched) add(it item) {
 	s.ready = append(s.ready, it)
 	s.mu.Unlock()
 }
-
-func (s *sched) sleepUntil(p *sleeper) { s.asleep = append(s.asleep, p) }
 
 // current names whatever is being run.
 func (s *sched) current() string {
@@ -220,23 +228,28 @@ func (s *sched) next() (item, bool) {
 			s.goal.met = true
 			return item{}, false
 		}
-		s.rouse()
+		s.rouse(&s.asleep)
+		if s.hurry || s.steps.Load()%slowLook == 0 {
+			s.rouse(&s.dozing)
+			s.hurry = false
+		}
 		s.mu.Lock()
 		it, ok := s.choose()
 		s.mu.Unlock()
-		if ok {
+		switch {
+		case ok:
 			return it, true
-		}
-		if !s.pass() {
+		case s.rouse(&s.dozing):
+		case !s.pass():
 			return item{}, false
 		}
 	}
 }
 
 // rouse makes those ready who have waited long enough.
-func (s *sched) rouse() {
-	left := s.asleep[:0]
-	for _, p := range s.asleep {
+func (s *sched) rouse(all *[]*sleeper) (some bool) {
+	left := (*all)[:0]
+	for _, p := range *all {
 		switch {
 		case !p.until():
 			left = append(left, p)
@@ -246,8 +259,10 @@ func (s *sched) rouse() {
 			s.add(item{wake: p})
 		}
 	}
-	clear(s.asleep[len(left):])
-	s.asleep = left
+	some = len(left) < len(*all)
+	clear((*all)[len(left):])
+	*all = left
+	return some
 }
 
 // choose takes one of what can be run now. The lock is held.

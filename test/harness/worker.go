@@ -30,17 +30,21 @@ func (s *sched) drive(g goal) bool {
 
 // guard waits for the driver, and makes sure that it moves.
 func (s *sched) guard() {
-	alarm := time.NewTimer(s.patience)
-	defer alarm.Stop()
+	if s.alarm == nil {
+		s.alarm = time.NewTimer(s.patience)
+	} else {
+		s.alarm.Reset(s.patience)
+	}
+	defer s.alarm.Stop()
 	for seen := s.steps.Load(); ; {
 		select {
 		case <-s.done:
 			return
-		case <-alarm.C:
+		case <-s.alarm.C:
 		}
 		if now := s.steps.Load(); now != seen {
 			seen = now
-			alarm.Reset(s.patience)
+			s.alarm.Reset(s.patience)
 			continue
 		}
 		s.stuck = true
@@ -131,8 +135,9 @@ func (w *worker) work() {
 	}
 }
 
-// park blocks the step that calls it until the condition holds.
-func (s *sched) park(until func() bool) bool {
+// park blocks the step that calls it until the condition holds, in one of the lists of
+// sleepers.
+func (s *sched) park(list *[]*sleeper, until func() bool) bool {
 	if s.dying {
 		runtime.Goexit()
 	}
@@ -140,7 +145,7 @@ func (s *sched) park(until func() bool) bool {
 		return true
 	}
 	p := &sleeper{until: until, w: s.curW, item: s.cur}
-	s.sleepUntil(p)
+	*list = append(*list, p)
 	s.worker().turn <- struct{}{}
 	<-p.w.turn
 	if s.dying {
@@ -157,10 +162,10 @@ func (s *sched) close() (left []string) {
 		return nil
 	}
 	// What was left behind may come back in its own time.
-	s.drive(goal{until: func() bool { return len(s.asleep) == 0 }, limit: s.now.Load() + int64(stopWithin)})
+	s.drive(goal{until: func() bool { return len(s.asleep)+len(s.dozing) == 0 }, limit: s.now.Load() + int64(stopWithin)})
 	s.settle()
 	s.dying = true
-	for _, p := range s.asleep {
+	for _, p := range append(s.asleep, s.dozing...) {
 		left = append(left, p.item.String())
 		if p.w != nil {
 			s.curW = p.w
@@ -168,7 +173,7 @@ func (s *sched) close() (left []string) {
 			<-s.done
 		}
 	}
-	s.asleep, s.curW = nil, nil
+	s.asleep, s.dozing, s.curW = nil, nil, nil
 	for _, w := range s.idle {
 		close(w.turn)
 	}
