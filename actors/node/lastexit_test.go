@@ -82,3 +82,31 @@ func TestOverridesOfTheProductsTree(t *testing.T) {
 		t.Errorf("want one line for each of five findings: %v", err)
 	}
 }
+
+// TestSupervisorsOutliveTheirChildren holds on the real tree that no supervisor is given up
+// while a child of it is still within its own window.
+func TestSupervisorsOutliveTheirChildren(t *testing.T) {
+	root, err := Blueprint(Config{NodeName: "n", DataDir: t.TempDir()}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var need func(s *supervision.Spec) (start, stop time.Duration)
+	need = func(s *supervision.Spec) (start, stop time.Duration) {
+		if len(s.Children) == 0 && s.Template == nil {
+			return s.StartTimeout, s.StopTimeout
+		}
+		for i := range s.Children {
+			childStart, childStop := need(&s.Children[i])
+			start, stop = start+childStart, stop+childStop
+		}
+		if s.Template != nil {
+			stop += s.Template.StopTimeout
+		}
+		if s.StartTimeout < start || s.StopTimeout < stop {
+			t.Errorf("%s is given %v to start and %v to stop; its children may need %v and %v", s.ID, s.StartTimeout, s.StopTimeout, start, stop)
+		}
+		return start, stop
+	}
+	start, stop := need(&root)
+	t.Logf("the whole node may take %v to start and %v to stop", start, stop)
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,7 +50,7 @@ func (f *flagSet) load() (node.Config, error) {
 			return c, fmt.Errorf("cannot read configuration: %w", err)
 		}
 		if err := yaml.UnmarshalStrict(b, &c); err != nil {
-			return c, fmt.Errorf("cannot use configuration %s: %w; see nodeactor run --help for the settings", f.file, err)
+			return c, fmt.Errorf("cannot use configuration %s: %s; see nodeactor run --help for the settings", f.file, plainYAML(err))
 		}
 		for i := range c.FaultPolicies {
 			c.FaultPolicies[i].Source = fmt.Sprintf("%s: faultPolicies[%d]", f.file, i)
@@ -59,6 +60,15 @@ func (f *flagSet) load() (node.Config, error) {
 	c.Version = version
 	c = c.WithDefaults()
 	return c, c.Validate()
+}
+
+// plainYAML is an error of the YAML library in one line, without its way through the library.
+func plainYAML(err error) string {
+	text := oneLine(err.Error())
+	for _, way := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: ", "unmarshal errors: ", "json: "} {
+		text = strings.TrimPrefix(text, way)
+	}
+	return text
 }
 
 // overlay copies every field that was given over c.

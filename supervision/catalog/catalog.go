@@ -43,7 +43,7 @@ const (
 	// untilChildren is the start and stop window of a supervisor. Each child is given up after
 	// its own window, so a supervisor always ends before this one: it only catches a defect of
 	// the supervisor itself, and must be longer than all children one after the other.
-	untilChildren = 15 * minute
+	untilChildren = 30 * minute
 )
 
 // Back-off curves. Their product up the tree stays below one restart a second.
@@ -51,7 +51,7 @@ var (
 	// quick is for children that are cheap to rebuild and needed at once.
 	quick = core.Backoff{Initial: 50 * time.Millisecond, Factor: 2, Cap: 10 * second, Jitter: 0.2, Reset: minute}
 	// slow is for reconcilers: an object that cannot be reconciled is retried up to a minute apart.
-	slow = core.Backoff{Initial: second, Factor: 2, Cap: minute, Jitter: 0.2, Reset: 2 * minute}
+	slow = core.Backoff{Initial: second / 2, Factor: 2, Cap: minute, Jitter: 0.2, Reset: 2 * minute}
 	// rebind serves a freed port within a second of its release.
 	rebind = core.Backoff{Initial: 250 * time.Millisecond, Factor: 2, Cap: 900 * time.Millisecond, Jitter: 0.1, Reset: minute}
 )

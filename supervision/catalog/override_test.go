@@ -138,7 +138,7 @@ func refused() []string {
 		scheduler(`"restarts":{"burst":{"max":1,"within":"1m"}}`),
 		path("node/controllers", `"restarts":{"burst":{"max":9,"within":"1s"},"sustained":{"max":5,"within":"1h"}}`),
 		path("node/store", `"restarts":{}`), path("node/store", `"restarts":{"burst":{"max":5000,"within":"1h"}}`), path("node/store", `"restarts":{"burst":{"max":5}}`),
-		scheduler(`"windows":{}`), scheduler(`"windows":{"hang":"1us"}`), scheduler(`"windows":{"stop":"soon"}`), scheduler(`"windows":{"stop":"20m"}`),
+		scheduler(`"windows":{}`), scheduler(`"windows":{"hang":"1us"}`), scheduler(`"windows":{"stop":"soon"}`), scheduler(`"windows":{"stop":"40m"}`),
 		path("node/store", `"windows":{"start":"1m"}`),
 	}
 }
