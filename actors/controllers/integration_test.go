@@ -24,6 +24,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers"
+	"github.com/nodeactor/nodeactor/actors/hotloop"
 	"github.com/nodeactor/nodeactor/actors/operator"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/store"
@@ -50,6 +51,7 @@ type plane struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	cache   *cache.Cache
+	breaker *operator.Breaker
 	system  *supervision.System
 }
 
@@ -74,23 +76,31 @@ func newPlaneOver(t *testing.T, between func(http.RoundTripper) http.RoundTrippe
 	p.store, err = store.Open(ctx, store.Config{Dir: dir + "/store", NodeName: "test", Log: log})
 	p.must(err)
 	t.Cleanup(func() { _ = p.store.Close(context.Background()) })
-	api, err := apiserver.New(ctx, apiserver.Config{Store: p.store, Identity: id, Log: log, AdvertiseAddr: "192.0.2.1:6443"})
+	p.cache = cache.New(cache.FromStore(p.store), log)
+	p.breaker = operator.NewBreaker(p.cache, supervision.RealClock())
+	api, err := apiserver.New(ctx, apiserver.Config{Store: p.store, Identity: id, Log: log, AdvertiseAddr: "192.0.2.1:6443", Observe: p.observe})
 	p.must(err)
 	t.Cleanup(api.Close)
 	p.must(api.Bootstrap(ctx))
 	config := api.InProcess(identity.AdminUser, identity.MastersGroup)
 	p.client, p.dynamic = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 	config = api.InProcess(identity.AdminUser, identity.MastersGroup)
-	config.Transport = between(config.Transport)
+	config.Transport = p.breaker.Guard(between(config.Transport))
 	p.start(log, config)
 	return p
+}
+
+// observe tells the breaker of what others write.
+func (p *plane) observe(ctx context.Context, w apiserver.Write) {
+	if _, ours := operator.WriterOf(ctx); !ours {
+		p.breaker.Seen(w.User, w.Manager, w.Method, hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name})
+	}
 }
 
 // start brings up the tree of cache and controllers.
 func (p *plane) start(log *slog.Logger, config *rest.Config) {
 	clock := supervision.RealClock()
 	client := kubernetes.NewForConfigOrDie(config)
-	p.cache = cache.New(cache.FromStore(p.store), log)
 	events := operator.NewRecorder(client.CoreV1(), clock, log)
 	group := events.Start(context.Background())
 	var err error
@@ -99,7 +109,7 @@ func (p *plane) start(log *slog.Logger, config *rest.Config) {
 	root := catalog.Row("controllers")
 	root.Children = append([]supervision.Spec{cache.Spec(p.cache)}, controllers.Specs(controllers.Deps{
 		Cache: p.cache, Client: client, Metadata: metadata.NewForConfigOrDie(config), Clock: clock, Log: log, Events: events,
-		RootCA: func() []byte { return []byte("CA") },
+		RootCA: func() []byte { return []byte("CA") }, Breaker: p.breaker, InjectFaults: true,
 	})...)
 	p.must(p.system.Start(root))
 	p.Cleanup(func() {

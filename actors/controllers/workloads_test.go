@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 func deployment(name string, replicas int32) *appsv1.Deployment {
@@ -310,8 +312,9 @@ func TestNamespaceIsEmptiedAndEquipped(t *testing.T) {
 	}
 }
 
-// TestAtRestNothingMoves leaves a settled cluster alone for longer than the fallback: the store's revision stays.
-func TestAtRestNothingMoves(t *testing.T) {
+// TestP08_AtRestNothingMoves leaves a settled cluster alone for longer than the fallback: the store's revision stays, and no actor does
+// more than its fallback asks of it.
+func TestP08_AtRestNothingMoves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of rest is not for -short")
 	}
@@ -327,11 +330,29 @@ func TestAtRestNothingMoves(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	stop()
 	time.Sleep(2 * time.Second)
-	before := p.store.Revision()
+	before, handled := p.store.Revision(), p.handled()
 	time.Sleep(40 * time.Second)
 	if after := p.store.Revision(); after != before {
 		t.Errorf("the revision moved from %d to %d", before, after)
 	}
+	for path, n := range p.handled() {
+		if n -= handled[path]; n > messagesAtRest {
+			t.Errorf("%s handled %d messages", path, n)
+		}
+	}
+}
+
+// messagesAtRest is what an actor may handle in 40 s of rest: two fallbacks, each a tick and the end of a pass, and some reserve.
+const messagesAtRest = 8
+
+// handled is how many messages each actor has taken.
+func (p *plane) handled() map[string]uint64 {
+	handled := map[string]uint64{}
+	p.system.Inspect().Walk(func(n supervision.Node) bool {
+		handled[n.Path] = n.Handled
+		return true
+	})
+	return handled
 }
 
 // TestPanicsAreContained injects a panic into a dispatcher and an actor: both come back and the work goes on.
