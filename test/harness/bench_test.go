@@ -70,7 +70,7 @@ func BenchmarkSteps(b *testing.B) {
 		}
 		k.Settle()
 		b.StopTimer()
-	}, harness.Seeds(1), harness.Once())
+	}, harness.Seeds(1), harness.Once(), harness.Steps(1<<40))
 }
 
 // BenchmarkSleep is a client that sleeps: each sleep blocks a step.
@@ -82,5 +82,5 @@ func BenchmarkSleep(b *testing.B) {
 			}
 		})
 		k.Steady(time.Duration(b.N+1) * time.Millisecond)
-	}, harness.Seeds(1), harness.Once())
+	}, harness.Seeds(1), harness.Once(), harness.Steps(1<<40))
 }

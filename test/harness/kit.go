@@ -36,6 +36,7 @@ type Kit struct {
 	expected   expectations
 	observers  observers
 	buggy      map[string]bool
+	chances    *chances
 	net        *Net
 
 	ctx    context.Context
@@ -54,9 +55,9 @@ func newKit(t testing.TB, seed uint64, spoken bool) *Kit {
 }
 
 // seeded chooses the seeded level.
-func (k *Kit) seeded(patience time.Duration) *Kit {
+func (k *Kit) seeded(o options) *Kit {
 	s := newSched(k.seed, k.trace)
-	s.patience = patience
+	s.patience, s.lag, s.most = o.patience, int64(o.lag), o.steps
 	s.fail = func(why string) { k.Fatalf("%s", why) }
 	s.inline = k.jobs.runs
 	k.trace.clock = s.now.Load

@@ -18,6 +18,10 @@ const (
 	slowLook = 16
 	// stuckAfter is how much real time one step may take.
 	stuckAfter = 10 * time.Second
+	// circleAfter is how many steps one call may take.
+	circleAfter = 2_000_000
+	// lagOdds is how many choices there are to one that lets time pass in spite of work.
+	lagOdds = 16
 	// idleLooks is how often the watchdog may look without anything else happening before a
 	// wait is given up.
 	idleLooks = 100_000
@@ -66,6 +70,10 @@ type sched struct {
 	// patience is how much real time a step may take, and alarm what measures it.
 	patience time.Duration
 	alarm    *time.Timer
+	// most is how many steps a call may take, and since where its steps begin.
+	most, since uint64
+	// lag is how much time may pass while there is work, and calm when there was none last.
+	lag, calm int64
 	// fail ends the test.
 	fail func(string)
 	// inline tells which endless jobs run although they have not ended.
@@ -234,6 +242,7 @@ func (s *sched) next() (item, bool) {
 			s.hurry = false
 		}
 		s.mu.Lock()
+		s.dawdle()
 		it, ok := s.choose()
 		s.mu.Unlock()
 		switch {
@@ -263,6 +272,21 @@ func (s *sched) rouse(all *[]*sleeper) (some bool) {
 	clear((*all)[len(left):])
 	*all = left
 	return some
+}
+
+// dawdle sometimes lets the next timer come due while there is work. The lock is held.
+func (s *sched) dawdle() {
+	if s.lag == 0 || s.goal.calm {
+		return
+	}
+	t := s.timers.first()
+	switch {
+	case len(s.ready) == 0:
+		s.calm = s.now.Load()
+	case t == nil || t.at <= s.now.Load() || t.at > min(s.calm+s.lag, s.goal.limit):
+	case s.rng.IntN(lagOdds) == 0:
+		s.now.Store(t.at)
+	}
 }
 
 // choose takes one of what can be run now. The lock is held.

@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -22,9 +23,11 @@ type Option func(*options)
 
 type options struct {
 	first, seeds uint64
-	once         bool
+	once, only   bool
+	parallel     bool
 	patience     time.Duration
-	only         bool
+	lag          time.Duration
+	steps        uint64
 }
 
 // Seeds runs so many seeds.
@@ -39,12 +42,24 @@ func Seed(seed uint64) Option {
 // unless it is set.
 func Patience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
+// Lag lets up to so much time pass while there is still something to do, as on a machine that
+// is too slow: timeouts then race with what they wait for.
+func Lag(d time.Duration) Option { return func(o *options) { o.lag = d } }
+
+// Steps is how many steps a single call of Settle, Advance or the like may take before the test
+// fails because it goes round in circles; two million unless it is set.
+func Steps(n uint64) Option { return func(o *options) { o.steps = n } }
+
+// Parallel leaves out the count of goroutines, which says nothing of a test that runs beside
+// others.
+func Parallel() Option { return func(o *options) { o.parallel = true } }
+
 // Once runs each seed once. Without it Sim runs it twice and demands equal traces.
 func Once() Option { return func(o *options) { o.once = true } }
 
 // read takes the options of a test, and those of the environment.
 func read(t testing.TB, opts []Option) options {
-	o := options{first: 1, seeds: defaultSeeds, patience: stuckAfter}
+	o := options{first: 1, seeds: defaultSeeds, patience: stuckAfter, steps: circleAfter}
 	for _, f := range opts {
 		f(&o)
 	}
@@ -84,7 +99,7 @@ func pattern(name string) string {
 }
 
 // ownPackage is the path of this package.
-const ownPackage = "github.com/nodeactor/nodeactor/test/harness"
+var ownPackage = reflect.TypeFor[Kit]().PkgPath()
 
 // caller is the package of the test that called the harness.
 func caller() string {
@@ -107,27 +122,31 @@ func caller() string {
 func Sim(t testing.TB, f func(k *Kit), opts ...Option) (hash uint64) {
 	t.Helper()
 	o, pkg := read(t, opts), caller()
-	leaks := countGoroutines()
+	leaks, chances := countGoroutines(o), &chances{}
 	var room [2][]event
 	for seed := o.first; seed < o.first+o.seeds && !t.Failed(); seed++ {
-		first := simulate(t, seed, pkg, o, &room[0], f)
+		first := simulate(t, seed, pkg, o, chances, &room[0], f)
 		hash = mix(hash, first.Hash())
 		if o.once || t.Failed() {
 			continue
 		}
-		second := simulate(t, seed, pkg, o, &room[1], f)
+		second := simulate(t, seed, pkg, o, chances, &room[1], f)
 		if first.Hash() != second.Hash() {
 			t.Errorf("seed %d took two ways: something decides that is not the seed\n%s\n  %s", seed, differs(first.trace.events(), second.trace.events()), second.replay)
 		}
+	}
+	if !o.only && !t.Failed() {
+		chances.judge(t, o.seeds)
 	}
 	leaks.check(t)
 	return hash
 }
 
 // simulate runs one seed. The room is for its trace, and lent from one seed to the next.
-func simulate(t testing.TB, seed uint64, pkg string, o options, room *[]event, f func(k *Kit)) *Kit {
+func simulate(t testing.TB, seed uint64, pkg string, o options, c *chances, room *[]event, f func(k *Kit)) *Kit {
 	t.Helper()
-	k := newKit(t, seed, o.only).seeded(o.patience)
+	k := newKit(t, seed, o.only).seeded(o)
+	k.chances = c
 	k.trace.all = (*room)[:0]
 	k.replay = command(t, pkg, seed)
 	k.run(f)
@@ -157,8 +176,8 @@ func (k *Kit) run(f func(k *Kit)) {
 func New(t testing.TB, opts ...Option) *Kit {
 	t.Helper()
 	o := read(t, opts)
-	leaks := countGoroutines()
-	k := newKit(t, o.first, o.only).seeded(o.patience)
+	leaks := countGoroutines(o)
+	k := newKit(t, o.first, o.only).seeded(o)
 	k.replay = command(t, caller(), o.first)
 	t.Cleanup(func() {
 		k.Close()
@@ -187,7 +206,7 @@ func Bubble(t *testing.T, f func(k *Kit), opts ...Option) {
 func Real(t *testing.T, f func(k *Kit), opts ...Option) {
 	t.Helper()
 	o := read(t, opts)
-	leaks := countGoroutines()
+	leaks := countGoroutines(o)
 	k := newKit(t, o.first, o.only)
 	k.level = &real{concurrent{k: k, now: supervision.RealClock()}}
 	k.run(f)

@@ -253,3 +253,45 @@ func TestPlantedLostUpdate(t *testing.T) {
 		t.Errorf("seed %s does not fail again:\n%s", hit, r.log.String())
 	}
 }
+
+// TestCircles holds that actors which keep each other busy for ever are found out.
+func TestCircles(t *testing.T) {
+	fails(t, "1000 steps and no end", func(k *harness.Kit) {
+		k.Tree(harness.Group("root", harness.OneForOne, harness.Actor("a", relay("root/b")), harness.Actor("b", relay("root/a"))))
+		k.Send("root/a", 1<<30)
+		k.Settle()
+	}, harness.Steps(1000))
+}
+
+// TestStepMisuse holds that a step which drives is told so.
+func TestStepMisuse(t *testing.T) {
+	fails(t, "for the goroutine of the test", func(k *harness.Kit) {
+		k.Go("client", func(context.Context) { k.Settle() })
+		k.Settle()
+	})
+}
+
+// TestSometimes holds that what never happens is found out, and that lag makes a timeout race
+// with what it waits for.
+func TestSometimes(t *testing.T) {
+	late := func(k *harness.Kit) {
+		order := ""
+		k.Tree(lone(func(_ supervision.Context, msg any) error {
+			if msg == "reply" && order == "" {
+				order = "reply"
+			}
+			return nil
+		}))
+		k.Clock().AfterFunc(time.Second, func() { k.Send("root/a", "reply") })
+		k.Clock().AfterFunc(1100*time.Millisecond, func() {
+			if order == "" {
+				order = "timeout"
+			}
+		})
+		k.Advance(2 * time.Second)
+		k.Sometimes("the timeout is first", order == "timeout")
+		k.Sometimes("the reply is first", order == "reply")
+	}
+	fails(t, "in none of 100 seeds: the timeout is first", late, harness.Seeds(100))
+	harness.Sim(t, late, harness.Seeds(100), harness.Lag(time.Second))
+}

@@ -17,7 +17,10 @@ type worker struct {
 
 // drive lets a worker run steps until the goal is reached; it is called by the test.
 func (s *sched) drive(g goal) bool {
-	s.goal, s.looks = g, 0
+	if s.curW != nil {
+		panic("this is for the goroutine of the test, not for a step")
+	}
+	s.goal, s.looks, s.since = g, 0, s.steps.Load()
 	s.worker().turn <- struct{}{}
 	s.guard()
 	if s.crash != "" {
@@ -119,7 +122,9 @@ func (w *worker) work() {
 		s.curW = w
 		it, ok := s.next()
 		s.cur = it
-		s.steps.Add(1)
+		if s.steps.Add(1)-s.since > s.most && s.crash == "" {
+			s.crash, ok = fmt.Sprintf("%d steps and no end: the last was %v", s.most, it), false
+		}
 		switch {
 		case !ok:
 			s.curW = nil
