@@ -168,3 +168,45 @@ func TestSoloPolicies(t *testing.T) {
 		t.Errorf("a member that was stopped is %v", s.State)
 	}
 }
+
+// TestMovesTellOfRepairs holds that a child was broken from its first fault until it is ready
+// again, whatever happened in between, and that a sibling drawn in was not.
+func TestMovesTellOfRepairs(t *testing.T) {
+	spec := GroupSpec{
+		Strategy: OneForAll, Intensity: Intensity{Max: 5, Within: time.Minute},
+		Sustained: Intensity{Max: 6, Within: time.Hour}, MaxAbandoned: 1,
+	}
+	g := NewGroup(spec, []ChildSpec{testChild("a"), testChild("b")}, func() float64 { return 0 })
+	repairs := map[int]time.Duration{}
+	step := func(second int, e Event) {
+		e.Gen = g.Children()[e.Child].Gen
+		g.Step(time.Unix(int64(second), 0), e)
+		for _, m := range g.Moves() {
+			if m.Repair > 0 {
+				repairs[m.Child] += m.Repair
+			}
+		}
+	}
+	for _, e := range []struct {
+		second int
+		event  Event
+	}{
+		{0, Event{Kind: GroupStart}},
+		{0, Event{Kind: ChildReady, Child: 0}},
+		{0, Event{Kind: ChildReady, Child: 1}},
+		{10, Event{Kind: ChildFault, Child: 0, Fault: Panic}},
+		{11, Event{Kind: ChildExited, Child: 1}},
+		{12, Event{Kind: ChildExited, Child: 0}},
+		{13, Event{Kind: BackoffElapsed, Child: 0}},
+		{14, Event{Kind: ChildFault, Child: 0, Fault: ErrorReturn}},
+		{15, Event{Kind: ChildExited, Child: 0}},
+		{16, Event{Kind: BackoffElapsed, Child: 0}},
+		{17, Event{Kind: ChildReady, Child: 0}},
+		{18, Event{Kind: ChildReady, Child: 1}},
+	} {
+		step(e.second, e.event)
+	}
+	if repairs[0] != 7*time.Second || repairs[1] != 0 {
+		t.Errorf("repairs %v, want seven seconds for the one that failed", repairs)
+	}
+}

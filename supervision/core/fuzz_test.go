@@ -16,6 +16,7 @@ type world struct {
 	rng   *rand.Rand
 	// live is the running generation of each child, 0 for none; asked that it was told to stop.
 	live    []uint64
+	states  []State
 	asked   []bool
 	last    []uint64
 	waits   []Action
@@ -43,18 +44,37 @@ func newWorld(t *testing.T, strategy Strategy, seed uint64) *world {
 	n := len(children)
 	return &world{
 		t: t, spec: spec, rng: rng, group: NewGroup(spec, children, rng.Float64), now: time.Unix(1e9, 0),
-		live: make([]uint64, n), asked: make([]bool, n), last: make([]uint64, n),
+		live: make([]uint64, n), states: make([]State, n), asked: make([]bool, n), last: make([]uint64, n),
 	}
 }
 
 func (w *world) step(e Event) {
 	w.t.Helper()
 	actions := w.group.Step(w.now, e)
+	w.follow()
 	if w.stopped && len(actions) > 0 {
 		w.t.Fatalf("actions %v after the end", actions)
 	}
 	for _, a := range actions {
 		w.check(a)
+	}
+}
+
+// follow holds that the moves of a step lead from the states before to those after it, and that
+// whoever waits has a next try.
+func (w *world) follow() {
+	w.t.Helper()
+	for _, m := range w.group.Moves() {
+		if m.From != w.states[m.Child] || m.From == m.To || m.Repair < 0 || m.Repair > 0 && m.To != Running {
+			w.t.Fatalf("the move %+v of a child that is %v", m, w.states[m.Child])
+		}
+		w.states[m.Child] = m.To
+	}
+	for i, c := range w.group.Children() {
+		waits := c.State == BackingOff || c.State == Parked
+		if c.State != w.states[i] || waits == c.NextTry.IsZero() {
+			w.t.Fatalf("child %d is %v until %v, its moves led to %v", i, c.State, c.NextTry, w.states[i])
+		}
 	}
 }
 
