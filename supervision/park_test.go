@@ -93,7 +93,7 @@ func TestParkedMemberComesBackByItself(t *testing.T) {
 			pass(30 * time.Second / 4)
 		}
 		parked := nodeAt(s, "root/pool/m")
-		pass(parked.NextTry.Sub(time.Now()) - time.Second)
+		pass(time.Until(parked.NextTry) - time.Second)
 		if n := nodeAt(s, "root/pool/m"); n.State != core.Parked || n.Generation != parked.Generation {
 			t.Errorf("before its time the member is %v", n.State)
 		}
