@@ -141,10 +141,12 @@ func (m *Member) start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	var applied uint64
 	done := make(chan error, 1)
 	m.group.Go("engine boot", func(context.Context) error {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		if err := checkFile(sc.BackendPath()); err != nil {
+		var err error
+		if applied, err = checkFile(sc.BackendPath()); err != nil {
 			return err
 		}
 		server, err := etcdserver.NewServer(sc)
@@ -166,13 +168,15 @@ func (m *Member) start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return damaged(cfg.Dir, err)
 	}
-	return m.waitReady(ctx)
+	return m.waitReady(ctx, cfg.Dir, applied)
 }
 
-func (m *Member) waitReady(ctx context.Context) error {
+func (m *Member) waitReady(ctx context.Context, dir string, applied uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	if err := m.waitSettled(ctx); err != nil {
+	if err := m.waitLeader(ctx, dir, applied); errors.Is(err, ErrDamaged) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("no leader: %w", err)
 	}
 	if _, err := m.Barrier(ctx); err != nil {
@@ -198,29 +202,27 @@ func (m *Member) waitSettled(ctx context.Context) error {
 }
 
 // checkFile refuses a damaged database before the library walks it: a panic or page fault in one of its goroutines could not be caught.
-func checkFile(path string) error {
+// It returns the last log entry that a good one has taken in.
+func checkFile(path string) (applied uint64, err error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
+		return 0, nil
+	}
+	if err := boltcheck.File(path); errors.Is(err, boltcheck.ErrCorrupt) {
+		return 0, damage(path, err)
+	} else if err != nil {
+		return 0, err
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if errors.Is(err, berrors.ErrTimeout) {
-		return fmt.Errorf("database %s: %w", path, ErrLocked)
+		return 0, fmt.Errorf("database %s: %w", path, ErrLocked)
 	}
 	if err != nil {
-		return damage(path, err)
+		return 0, damage(path, err)
 	}
 	defer func() { _ = db.Close() }()
-	return db.View(func(tx *bbolt.Tx) error {
-		fi, err := os.Stat(path)
-		if err == nil && fi.Size() < tx.Size() {
-			return damage(path, fmt.Errorf("%d bytes of %d are there", fi.Size(), tx.Size()))
-		}
-		if err == nil {
-			err = boltcheck.File(path)
-		}
-		if errors.Is(err, boltcheck.ErrCorrupt) {
-			return damage(path, err)
-		}
-		return err
+	err = db.View(func(tx *bbolt.Tx) error {
+		applied = appliedIndex(tx)
+		return nil
 	})
+	return applied, err
 }
