@@ -12,6 +12,9 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // forever is a limit that is never reached.
 const forever = math.MaxInt64
 
+// never is how long nobody waits: such timers keep nothing from being at rest.
+const never = 1 << 61
+
 // stamp is the time after so many nanoseconds, on a wall clock that was moved. As with the
 // machine's clock, the move is not seen by Sub.
 func stamp(passed, moved int64) time.Time {

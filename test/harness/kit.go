@@ -193,13 +193,19 @@ func (k *Kit) Jump(d time.Duration) {
 // Await lets time pass until the condition holds, and fails when max does not suffice.
 func (k *Kit) Await(max time.Duration, until func() bool) {
 	k.t.Helper()
-	clock := k.Clock()
-	for end := clock.Now().Add(max); !until(); {
-		if clock.Now().After(end) {
-			k.Fatalf("the condition does not hold after %s", max)
-		}
-		k.Advance(pollEvery)
+	if !k.level.await(max, until) {
+		k.Fatalf("the condition does not hold after %s", max)
 	}
+}
+
+// WaitFor blocks whoever calls it until the condition holds, or ctx ends: a client that Go runs,
+// a fake, a handler that is to hang.
+func (k *Kit) WaitFor(ctx context.Context, until func() bool) error {
+	k.level.block(func() bool { return until() || ctx.Err() != nil })
+	if until() {
+		return nil
+	}
+	return context.Cause(ctx)
 }
 
 // Note adds a line to the trace.

@@ -3,7 +3,9 @@ package harness_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -322,5 +324,51 @@ func TestGroup(t *testing.T) {
 		}))
 		k.Advance(10 * time.Second)
 		p.Expect(6, "two: panic: oops")
+	})
+}
+
+// TestWaitFor lets a client, a handler that hangs and the test itself wait for a condition.
+func TestWaitFor(t *testing.T) {
+	levels(t, func(k *harness.Kit) {
+		var mu sync.Mutex
+		phase := 0
+		reach := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			phase = n
+		}
+		reached := func(n int) func() bool {
+			return func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return phase >= n
+			}
+		}
+		k.Tree(lone(func(ctx supervision.Context, msg any) error {
+			if msg == "wait" {
+				if err := k.WaitFor(ctx.Context(), reached(1)); err != nil {
+					return err
+				}
+				reach(2)
+			}
+			return nil
+		}))
+		var ended error
+		k.Go("client", func(ctx context.Context) {
+			if k.WaitFor(ctx, reached(2)) == nil {
+				reach(3)
+			}
+			for ctx.Err() == nil {
+				ended = k.Clock().Sleep(ctx, math.MaxInt64)
+			}
+		})
+		k.Send("root/a", "wait")
+		k.Clock().AfterFunc(time.Second, func() { reach(1) })
+		before := k.Clock().Now()
+		k.Await(time.Minute, reached(3))
+		if took := k.Clock().Now().Sub(before); took < time.Second || took > 1100*time.Millisecond || ended != nil {
+			k.Errorf("after %s, %v", took, ended)
+		}
+		k.Steady(time.Hour)
 	})
 }

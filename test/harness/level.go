@@ -29,8 +29,12 @@ type level interface {
 	advance(d time.Duration)
 	// steady returns true once nothing happens any more, false when max has passed before.
 	steady(max time.Duration) bool
-	// wait blocks its caller until the condition holds; changed wakes it where goroutines run.
+	// await lets time pass until the condition holds; it is for the test.
+	await(max time.Duration, until func() bool) bool
+	// wait blocks its caller until the condition holds; c wakes it where goroutines run. block
+	// does the same without being told.
 	wait(c *cond, until func() bool) bool
+	block(until func() bool)
 	spawn(name string, f func())
 	// close ends what is left, and returns its names.
 	close() []string
@@ -75,6 +79,12 @@ func (s *sched) steady(max time.Duration) bool {
 	return s.drive(goal{rest: true, limit: s.now.Load() + int64(max)})
 }
 
+func (s *sched) await(max time.Duration, until func() bool) bool {
+	return s.drive(goal{until: until, limit: s.now.Load() + int64(max)})
+}
+
+func (s *sched) block(until func() bool) { s.Wait(until) }
+
 func (s *sched) wait(_ *cond, until func() bool) bool { return s.Wait(until) }
 
 func (s *sched) spawn(name string, f func()) { s.add(item{call: f, name: name}) }
@@ -97,6 +107,23 @@ func (c *concurrent) wait(on *cond, until func() bool) bool {
 			return true
 		}
 		<-changed
+	}
+}
+
+func (c *concurrent) await(max time.Duration, until func() bool) bool {
+	for end := c.now.Now().Add(max); !until(); {
+		if c.now.Now().After(end) {
+			return false
+		}
+		_ = c.now.Sleep(context.Background(), pollEvery)
+		c.k.level.settle()
+	}
+	return true
+}
+
+func (c *concurrent) block(until func() bool) {
+	for !until() {
+		_ = c.now.Sleep(context.Background(), pollEvery)
 	}
 }
 

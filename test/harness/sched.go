@@ -186,6 +186,9 @@ func (s *sched) after(d time.Duration, kind timerKind, of string, f func()) func
 	defer s.mu.Unlock()
 	s.seq++
 	t := &timer{at: s.now.Load() + max(int64(d), 0), seq: s.seq, f: f, of: of, kind: kind}
+	if d >= never {
+		t.at, t.kind = forever, background
+	}
 	s.timers.push(t)
 	return func() bool {
 		s.mu.Lock()
