@@ -115,6 +115,7 @@
 //
 //	HARNESS_SEED=N     run that seed alone, and show what is in messages
 //	HARNESS_SEEDS=N    run so many seeds in place of what the test says
+//	HARNESS_FIRST=N    begin with that one, so that several processes can share the seeds
 //	HARNESS_UPDATE=1   write the answers into the transcripts
 //
 // DESIGN.md tells how it works and why.

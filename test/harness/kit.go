@@ -357,14 +357,6 @@ func (k *Kit) report() {
 	}
 }
 
-// seedVar and seedsVar are read from the environment.
-const (
-	// seedVar names the one seed to run.
-	seedVar = "HARNESS_SEED"
-	// seedsVar overrides how many seeds are run.
-	seedsVar = "HARNESS_SEEDS"
-)
-
 // Steps is how many steps were run so far; 0 where goroutines run the systems.
 func (k *Kit) Steps() uint64 {
 	if s, ok := k.level.(*sched); ok {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/core"
 	"github.com/nodeactor/nodeactor/test/harness"
 )
 
@@ -371,4 +372,30 @@ func TestWaitFor(t *testing.T) {
 		}
 		k.Steady(time.Hour)
 	})
+}
+
+// TestDrills uses the faults that the system itself injects.
+func TestDrills(t *testing.T) {
+	levels(t, func(k *harness.Kit) {
+		p := k.Probe("p")
+		s := k.Tree(lone(forward(p)))
+		for kind := range core.NumFaultKinds {
+			k.Expect("root/a", kind)
+			if err := s.Inject("root/a", kind); err != nil {
+				k.Fatalf("%v", err)
+			}
+			k.Advance(time.Minute)
+			k.Send("root/a", kind.String())
+			p.Expect(kind.String())
+		}
+	})
+}
+
+// TestFirst shares seeds among runs.
+func TestFirst(t *testing.T) {
+	var seeds []uint64
+	harness.Sim(t, func(k *harness.Kit) { seeds = append(seeds, k.Seed()) }, harness.First(5), harness.Seeds(3), harness.Once())
+	if !slices.Equal(seeds, []uint64{5, 6, 7}) {
+		t.Errorf("ran %v", seeds)
+	}
 }

@@ -18,6 +18,15 @@ import (
 // defaultSeeds is how many seeds Sim runs unless told otherwise.
 const defaultSeeds = 100
 
+// Variables of the environment.
+const (
+	// seedVar names the one seed to run.
+	seedVar = "HARNESS_SEED"
+	// firstVar and seedsVar override which is the first seed, and how many are run.
+	firstVar = "HARNESS_FIRST"
+	seedsVar = "HARNESS_SEEDS"
+)
+
 // Option changes how a test is run.
 type Option func(*options)
 
@@ -32,6 +41,9 @@ type options struct {
 
 // Seeds runs so many seeds.
 func Seeds(n int) Option { return func(o *options) { o.seeds = uint64(n) } }
+
+// First is the first of the seeds, 1 unless it is set: so several processes can share them.
+func First(seed uint64) Option { return func(o *options) { o.first = seed } }
 
 // Seed runs that seed alone.
 func Seed(seed uint64) Option {
@@ -62,6 +74,9 @@ func read(t testing.TB, opts []Option) options {
 	o := options{first: 1, seeds: defaultSeeds, patience: stuckAfter, steps: circleAfter}
 	for _, f := range opts {
 		f(&o)
+	}
+	if n, ok := variable(t, firstVar); ok {
+		o.first = n
 	}
 	if n, ok := variable(t, seedsVar); ok {
 		o.seeds = n
