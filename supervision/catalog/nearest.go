@@ -39,7 +39,7 @@ func Nearest(word string, there []string) []string {
 	var names []string
 	for _, n := range found[:min(len(found), suggestions)] {
 		// A far one beside a near one only confuses.
-		if n.far <= 2*found[0].far+0.1 {
+		if n.far <= 1.5*found[0].far+0.06 {
 			names = append(names, n.name)
 		}
 	}
