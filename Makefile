@@ -12,7 +12,7 @@ LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
 # What is run under the race detector, in one build of each package; the end-to-end tests drive the real binary instead.
 UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm)
 
-.PHONY: help deps build run test lint unit e2e vm bench crash clean
+.PHONY: help deps build run test lint unit e2e vm stall bench crash clean
 help: ## Show the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
@@ -44,6 +44,9 @@ unit: ## Unit and integration tests, with the race detector.
 
 e2e: binaries ## End-to-end tests: the real binary, the real kubectl, real containers (needs root).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -p 1 ./test/e2e/ ./test/crash/
+
+stall: binaries ## A hundred stalls of the disk under load, four of them for half a minute (needs root, takes five minutes).
+	NODEACTOR_BIN=$(CURDIR)/$(BIN) NODEACTOR_STALLS=$${STALLS:-100} go test -count=1 -timeout 30m -v -run TestP01 ./test/e2e/
 
 vm: binaries ## Runtime and pod tests inside a virtual machine with pure cgroup v2.
 	@hack/vm.sh

@@ -121,9 +121,9 @@ func (s *Store) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
 }
 
 // barrier makes the index at least as new as everything acknowledged so far. A member that is alone acknowledges only what its index
-// already has, so there it costs nothing.
+// already has, so there it costs nothing, and goes on while there is no engine.
 func (s *Store) barrier(ctx context.Context) error {
-	if err := s.ReadinessCheck(); err != nil {
+	if err := s.backend.Index.Err(); err != nil {
 		return s.fault(err)
 	}
 	if s.backend.Engine.Solo() {

@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel's requests to hold up a file system's writes and to let them go on.
+const (
+	freezeRequest = 0xC0045877
+	thawRequest   = 0xC0045878
+)
+
+// disk is a file system of its own, in a file, that can be held up and filled.
+type disk struct {
+	t      *testing.T
+	mount  string
+	root   *os.File
+	frozen bool
+}
+
+// newHostOn prepares a node whose data directory is a small disk.
+func newHostOn(t *testing.T, n, mb int) (*host, *disk) {
+	h := newHost(t, n)
+	d := &disk{t: t, mount: h.dir}
+	image := filepath.Join(t.TempDir(), "image")
+	must(t, os.WriteFile(image, nil, 0o600))
+	must(t, os.Truncate(image, int64(mb)<<20))
+	if out, err := exec.Command("mkfs.ext4", "-q", "-F", image).CombinedOutput(); err != nil {
+		t.Skipf("skipped: cannot make a file system in a file: %v %s", err, out)
+	}
+	if out, err := exec.Command("mount", "-o", "loop", image, h.dir).CombinedOutput(); err != nil {
+		t.Skipf("skipped: cannot mount a file system in a file: %v %s", err, out)
+	}
+	t.Cleanup(func() { d.remove(h) })
+	var err error
+	d.root, err = os.Open(h.dir)
+	must(t, err)
+	return h, d
+}
+
+// remove ends the node while its disk is there, and then takes the disk away.
+func (d *disk) remove(h *host) {
+	d.thaw()
+	if h.cmd != nil {
+		_ = h.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-h.exited:
+		case <-time.After(30 * time.Second):
+			_ = h.cmd.Process.Kill()
+			<-h.exited
+		}
+		h.cmd = nil
+	}
+	_, _ = h.reset() // removes all but the directory, which is busy
+	d.root.Close()
+	if err := unix.Unmount(d.mount, unix.MNT_DETACH); err != nil {
+		d.t.Errorf("cannot unmount %s: %v", d.mount, err)
+	}
+}
+
+// freeze holds up every write, as a disk does that does not answer.
+func (d *disk) freeze() {
+	d.t.Helper()
+	if err := unix.IoctlSetInt(int(d.root.Fd()), freezeRequest, 0); err != nil {
+		d.t.Fatalf("cannot freeze the disk: %v", err)
+	}
+	d.frozen = true
+}
+
+func (d *disk) thaw() {
+	if d.frozen {
+		if err := unix.IoctlSetInt(int(d.root.Fd()), thawRequest, 0); err != nil {
+			d.t.Errorf("cannot thaw the disk: %v", err)
+		}
+		d.frozen = false
+	}
+}
+
+// fill uses up all space; drain gives it back.
+func (d *disk) fill() {
+	d.t.Helper()
+	f, err := os.Create(d.ballast())
+	must(d.t, err)
+	defer f.Close()
+	for size := 1 << 20; size >= 1<<10; size /= 4 {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			d.t.Fatalf("cannot fill the disk: %v", err)
+		}
+	}
+}
+
+func (d *disk) drain() { must(d.t, os.Remove(d.ballast())) }
+
+func (d *disk) ballast() string { return filepath.Join(d.mount, "ballast") }
+
+// damageFile writes noise over the middle of a file.
+func damageFile(t *testing.T, path string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(t, err)
+	defer f.Close()
+	noise, err := os.Open("/dev/urandom")
+	must(t, err)
+	defer noise.Close()
+	_, err = f.Seek(at, io.SeekStart)
+	must(t, err)
+	_, err = io.CopyN(f, noise, 200<<10)
+	must(t, err)
+}
+
+// TestDamagedStoreIsRefused: a node whose store cannot be read ends at once, with the file's name and the way out, and never with a panic.
+func TestDamagedStoreIsRefused(t *testing.T) {
+	h := newHost(t, 3)
+	h.start()
+	h.stop()
+	whole := filepath.Join(t.TempDir(), "whole")
+	must(t, os.CopyFS(whole, os.DirFS(filepath.Join(h.dir, "store"))))
+	logs, err := filepath.Glob(filepath.Join(h.dir, "store/member/wal/*.wal"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("the store has no log: %v", err)
+	}
+	for name, c := range map[string]struct {
+		file string
+		at   int64
+	}{
+		"log":               {logs[0], 1 << 10},
+		"database's head":   {filepath.Join(h.dir, "store/member/snap/db"), 0},
+		"database's inside": {filepath.Join(h.dir, "store/member/snap/db"), 12 << 10},
+	} {
+		damageFile(t, c.file, c.at)
+		out, err := h.run(30*time.Second, nil, h.args()...)
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+		last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]
+		if !strings.Contains(last, c.file) || !strings.Contains(last, "restore") || strings.Contains(out, "goroutine ") {
+			t.Errorf("%s: the node says\n%s", name, out)
+		}
+		must(t, os.RemoveAll(filepath.Join(h.dir, "store")))
+		must(t, os.CopyFS(filepath.Join(h.dir, "store"), os.DirFS(whole)))
+	}
+	h.start()
+	if out := fmt.Sprint(h.try("get", "namespace", "default")); !strings.Contains(out, "default") {
+		t.Errorf("the whole store does not start: %s", out)
+	}
+}
