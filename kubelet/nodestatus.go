@@ -27,6 +27,8 @@ const (
 	// nodeCheckSoon is how often the node is looked at while it is not ready or not registered, nodeCheckEvery otherwise.
 	nodeCheckSoon  = 500 * time.Millisecond
 	nodeCheckEvery = 10 * time.Second
+	// nodeCheckAway is the longest wait between looks while the API does not answer; the wait doubles up to it.
+	nodeCheckAway = 2 * time.Second
 	// maxNodeImages is how many images a Node names.
 	maxNodeImages = 50
 	// pressureHold is how long a pressure is told after it was last seen.
@@ -43,6 +45,7 @@ const (
 type nodeStatusChild struct {
 	*shared
 	working  bool
+	away     int                                // looks in a row that the API did not answer
 	pressure map[v1.NodeConditionType]time.Time // when last seen
 }
 
@@ -87,12 +90,15 @@ func (n *nodeStatusChild) done(ctx supervision.Context, d nodeDone) {
 	n.working = false
 	wait := nodeCheckSoon
 	if d.err == nil {
+		n.away = 0
 		n.node.Store(d.node)
 		if n.ready(ctx.Clock().Now()) == nil {
 			wait = nodeCheckEvery
 		}
 	} else {
 		ctx.Log().Debug("node not written", "error", d.err)
+		wait = min(nodeCheckSoon<<min(n.away, 8), nodeCheckAway)
+		n.away++
 	}
 	ctx.After(wait, nodeTime{})
 }
