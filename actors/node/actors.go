@@ -56,14 +56,24 @@ type ActorLine struct {
 	BusyWith      string  `json:"busyWith,omitempty"`
 	BusySeconds   float64 `json:"busySeconds,omitempty"`
 	Jobs          int     `json:"jobs"`
-	// Abandoned is how many generations would not stop and still run.
-	Abandoned int        `json:"abandoned,omitempty"`
-	LastFault *FaultLine `json:"lastFault,omitempty"`
+	// Abandoned is how many generations would not stop and still run, Zombies which.
+	Abandoned int          `json:"abandoned,omitempty"`
+	Zombies   []ZombieLine `json:"zombies,omitempty"`
+	LastFault *FaultLine   `json:"lastFault,omitempty"`
 	// CPU is the share of one core, absent when it was not measured.
 	CPU   *float64 `json:"cpu,omitempty"`
 	Lease string   `json:"lease"`
 	// Members counts the members of a pool by state.
 	Members map[string]int `json:"members,omitempty"`
+}
+
+// ZombieLine is a generation that was left behind and still runs.
+type ZombieLine struct {
+	Generation uint64    `json:"generation"`
+	Since      time.Time `json:"since"`
+	// Hash is that of the stack it was left with, Fault what it had failed of.
+	Hash  string     `json:"hash,omitempty"`
+	Fault *FaultLine `json:"fault,omitempty"`
 }
 
 // ActorList is the answer to a look at the tree.
@@ -240,15 +250,23 @@ func (v *viewer) line(n supervision.Node) ActorLine {
 	case n.Supervisor:
 		l.Kind = KindSupervisor
 	}
-	if n.LastFault != nil {
-		f := faultLine(*n.LastFault)
-		l.LastFault = &f
+	l.LastFault = lastFault(n.LastFault)
+	for _, z := range n.Zombies {
+		l.Zombies = append(l.Zombies, ZombieLine{z.Generation, z.Since, z.StackHash, lastFault(z.Fault)})
 	}
 	if v.cpu != nil {
 		share := v.cpu[n.Path]
 		l.CPU = &share
 	}
 	return l
+}
+
+func lastFault(f *supervision.Fault) *FaultLine {
+	if f == nil {
+		return nil
+	}
+	l := faultLine(*f)
+	return &l
 }
 
 // moment is a time that may not have come.

@@ -25,8 +25,8 @@ func steered(t *testing.T, overrides ...catalog.Override) (*supervision.System, 
 	t.Helper()
 	idle := func() supervision.Handler {
 		return supervision.HandlerFunc(func(_ supervision.Context, msg any) error {
-			if err, ok := msg.(error); ok {
-				return err
+			if do, ok := msg.(func()); ok {
+				do()
 			}
 			return nil
 		})
@@ -203,7 +203,7 @@ func TestFaultsAreListedAndFollowed(t *testing.T) {
 		t.Errorf("an unknown path: %v", err)
 	}
 	text, err := c.FaultStack(t.Context(), found[0].Hash)
-	if err != nil || !strings.Contains(text, "1 kept faults") || !strings.Contains(text, "guard.go") {
+	if err != nil || !strings.Contains(text, "1 of the kept faults") || !strings.Contains(text, "guard.go") {
 		t.Errorf("the stack: %v\n%s", err, text)
 	}
 	if _, err := c.FaultStack(t.Context(), "nope"); err == nil || !strings.Contains(err.Error(), `hash "nope"`) {
@@ -241,5 +241,30 @@ func TestPoliciesOfTheRunningTree(t *testing.T) {
 	i := slices.IndexFunc(all, func(e catalog.Effective) bool { return e.Path == o.Path })
 	if i < 0 || all[i].Hang != (catalog.Value{Value: "45s", From: o.Source}) || all[i].Stop.From != "" {
 		t.Errorf("the policies are %+v", all)
+	}
+}
+
+// TestZombiesAreShown holds that a generation that would not stop stays visible, with what it
+// was doing.
+func TestZombiesAreShown(t *testing.T) {
+	sys, c := steered(t, catalog.Override{Path: "node/scheduler", Windows: &catalog.Windows{Hang: "100ms", Stop: "100ms"}})
+	release := make(chan struct{})
+	defer close(release)
+	sys.Send(sys.Ref("node/scheduler"), func() { <-release })
+	var line ActorLine
+	eventually(t, "the scheduler to be replaced", func() bool {
+		list, err := c.Actors(t.Context(), ActorQuery{Path: "node/scheduler", Depth: 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = list.Actors[0]
+		return line.State == "running" && line.Generation == 2
+	})
+	if line.Abandoned != 1 || len(line.Zombies) != 1 || line.Zombies[0].Generation != 1 || line.Zombies[0].Fault == nil || line.Zombies[0].Fault.Kind != "Hang" {
+		t.Fatalf("shown as %+v", line)
+	}
+	text, err := c.FaultStack(t.Context(), line.Zombies[0].Hash)
+	if err != nil || !strings.Contains(text, "TestZombiesAreShown") {
+		t.Errorf("its stack: %v\n%s", err, text)
 	}
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -112,23 +113,44 @@ func identityOf(f supervision.Fault) string {
 	return fmt.Sprint(f.Path, "#", f.Generation, " ", f.Kind, " ", f.At.UnixNano())
 }
 
-// stack prints the stack of the latest fault with a hash.
+// stack prints the stack with a hash: that of the latest fault, or of a generation that was
+// left behind.
 func (s *steering) stack(w http.ResponseWriter, r *http.Request) {
-	hash, kept := r.URL.Query().Get("hash"), s.sys.Faults().Recent()
+	hash := r.URL.Query().Get("hash")
+	text := cmp.Or(s.faultStack(hash), s.zombieStack(hash))
+	if text == "" {
+		http.Error(w, fmt.Sprintf("no kept fault has a stack with the hash %q; nodeactor faults lists them", hash), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintln(w, text)
+}
+
+func (s *steering) faultStack(hash string) string {
 	times := 0
 	var last supervision.Fault
-	for _, f := range kept {
+	for _, f := range s.sys.Faults().Recent() {
 		if f.StackHash() == hash && len(f.Stack) > 0 {
 			last = f
 			times++
 		}
 	}
 	if times == 0 {
-		http.Error(w, fmt.Sprintf("no kept fault has a stack with the hash %q; nodeactor faults lists them", hash), http.StatusNotFound)
-		return
+		return ""
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "%d kept faults have this stack, the last at %s:\n%s\n\n%s\n", times, last.At.Format(time.RFC3339), oneLine(last.Error()), strings.TrimSpace(string(last.Stack)))
+	return fmt.Sprintf("%d of the kept faults have this stack, the last at %s:\n%s\n\n%s", times, last.At.Format(time.RFC3339), oneLine(last.Error()), strings.TrimSpace(string(last.Stack)))
+}
+
+func (s *steering) zombieStack(hash string) (text string) {
+	s.sys.Inspect().Walk(func(n supervision.Node) bool {
+		for _, z := range n.Zombies {
+			if z.StackHash == hash {
+				text = fmt.Sprintf("%s#%d was left behind at %s while it did this:\n\n%s", n.Path, z.Generation, z.Since.Format(time.RFC3339), strings.TrimSpace(z.Stack))
+			}
+		}
+		return text == ""
+	})
+	return text
 }
 
 // oneLine puts a text that may have several lines into one.
