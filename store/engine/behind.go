@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -72,4 +73,15 @@ func lastIndex(dir string) (uint64, error) {
 		return from.GetIndex(), nil
 	}
 	return entries[len(entries)-1].GetIndex(), nil
+}
+
+// checkLog refuses a segment without content, at which the library stumbles: it writes a segment's head before it gives it its name.
+func checkLog(dir string) error {
+	segments, _ := filepath.Glob(filepath.Join(dir, memberDir, "wal", "*.wal"))
+	for _, path := range segments {
+		if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+			return damage(path, errors.New("it is empty"))
+		}
+	}
+	return nil
 }

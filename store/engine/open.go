@@ -41,6 +41,8 @@ const (
 	snapshotEvery = 10000
 	// readyTimeout bounds the wait for the first leader.
 	readyTimeout = 30 * time.Second
+	// endTimeout bounds taking down a member that did not become ready.
+	endTimeout = 5 * time.Second
 	// lockFile is the name, in the directory, of the file that is locked while the engine is open.
 	lockFile = "LOCK"
 	// dirMode keeps the store, and every Secret in it, to its owner.
@@ -100,11 +102,22 @@ func open(ctx context.Context, cfg Config) (*Member, error) {
 		m.release()
 		return nil, err
 	}
-	if err := m.start(ctx, cfg); err != nil {
-		m.release()
-		return nil, err
+	booted, err := m.start(ctx, cfg)
+	if err == nil {
+		return m, nil
 	}
-	return m, nil
+	if booted {
+		m.endBooted(ctx)
+	}
+	m.release()
+	return nil, err
+}
+
+// endBooted takes a member down that has booted and is of no use: the next one needs its files.
+func (m *Member) endBooted(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	_ = m.Close(ctx)
 }
 
 // lockDir makes dir, proves it writable, and takes the lock that keeps a second process out.
@@ -136,10 +149,10 @@ func (m *Member) release() {
 
 // start boots the member in a goroutine of its own: the library ends the process or the goroutine when it dislikes what it finds
 // on disk, and here it may only ever end the goroutine.
-func (m *Member) start(ctx context.Context, cfg Config) error {
+func (m *Member) start(ctx context.Context, cfg Config) (booted bool, err error) {
 	sc, err := serverConfig(cfg, newLogger(cfg.Log, m.failed))
 	if err != nil {
-		return err
+		return false, err
 	}
 	var applied uint64
 	done := make(chan error, 1)
@@ -147,6 +160,9 @@ func (m *Member) start(ctx context.Context, cfg Config) error {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		var err error
 		if applied, err = checkFile(sc.BackendPath()); err != nil {
+			return err
+		}
+		if err := checkLog(cfg.Dir); err != nil {
 			return err
 		}
 		server, err := etcdserver.NewServer(sc)
@@ -160,15 +176,15 @@ func (m *Member) start(ctx context.Context, cfg Config) error {
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	if fatal := m.failed.get(); fatal != nil {
-		return damaged(cfg.Dir, fatal)
+		return err == nil, damaged(cfg.Dir, fatal)
 	}
 	if err != nil {
-		return damaged(cfg.Dir, err)
+		return false, damaged(cfg.Dir, err)
 	}
-	return m.waitReady(ctx, cfg.Dir, applied)
+	return true, m.waitReady(ctx, cfg.Dir, applied)
 }
 
 func (m *Member) waitReady(ctx context.Context, dir string, applied uint64) error {
