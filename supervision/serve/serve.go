@@ -15,10 +15,14 @@ import (
 const (
 	// bindTimeout bounds one attempt to get the address.
 	bindTimeout = 5 * time.Second
-	// probeEvery is the pause between two requests of a listener to itself.
+	// probeEvery is the pause between two requests of a listener to itself: few enough to cost an idle node nothing.
 	probeEvery = 5 * time.Second
 	// probeWithin is how long such requests may stay without an answer.
-	probeWithin = 30 * time.Second
+	probeWithin = 20 * time.Second
+	// probeSoon is the pause after a request of a listener that has not answered yet.
+	probeSoon = 50 * time.Millisecond
+	// probeTries is how many requests are lost before a listener hangs.
+	probeTries = 3
 )
 
 // errEnded is returned when a server ended without being told to.
@@ -40,7 +44,8 @@ type Config struct {
 	ProbeEvery, ProbeWithin time.Duration
 }
 
-// New makes the actor; it is ready at once, so that a taken port holds nothing else back.
+// New makes the actor. It is ready once it is bound and has answered its own first request, so that whoever sees it
+// running can call it; a taken port holds nothing else back.
 func New(cfg Config) supervision.Handler {
 	if cfg.ProbeEvery <= 0 {
 		cfg.ProbeEvery = probeEvery
@@ -60,7 +65,11 @@ type listener struct{ cfg Config }
 func (s *listener) Receive(ctx supervision.Context, msg any) error {
 	switch m := msg.(type) {
 	case supervision.Started:
-		ctx.Go(supervision.Job{Name: "bind", Deadline: bindTimeout, Run: s.bind})
+		ctx.DeferReady()
+		generation := ctx.Context()
+		ctx.Go(supervision.Job{Name: "bind", Deadline: bindTimeout, Run: func(c context.Context, _ func()) (any, error) {
+			return s.bind(c, generation)
+		}})
 	case supervision.JobDone:
 		if m.Err != nil {
 			return m.Err
@@ -70,13 +79,16 @@ func (s *listener) Receive(ctx supervision.Context, msg any) error {
 			return fmt.Errorf("cannot serve %s: %w", s.cfg.Addr, errEnded)
 		}
 		ctx.Log().Info("serving", "addr", l.Addr().String())
-		ctx.Go(s.serveJob(ctx.Clock(), l))
+		ctx.Go(s.serveJob(ctx, l))
+		if s.cfg.Probe == nil {
+			ctx.Ready()
+		}
 	}
 	return nil
 }
 
 // serveJob serves on l, beating for as long as the server answers its own requests.
-func (s *listener) serveJob(clock supervision.Clock, l net.Listener) supervision.Job {
+func (s *listener) serveJob(own supervision.Context, l net.Listener) supervision.Job {
 	job := supervision.Job{Name: "serve", Endless: true}
 	if s.cfg.Probe != nil {
 		job.BeatWithin = s.cfg.ProbeWithin
@@ -88,26 +100,32 @@ func (s *listener) serveJob(clock supervision.Clock, l net.Listener) supervision
 		probes := supervision.NewGroup(ctx, "probe "+s.cfg.Addr, nil)
 		defer probes.Wait()
 		defer probes.Cancel()
-		probes.Go("probe", func(ctx context.Context) error { return s.probe(ctx, clock, l.Addr(), beat) })
+		probes.Go("probe", func(ctx context.Context) error { return s.probe(ctx, own, l.Addr(), beat) })
 		return nil, s.cfg.Serve(ctx, l)
 	}
 	return job
 }
 
 // probe beats after each request that was answered; what was not answered is simply no beat.
-func (s *listener) probe(ctx context.Context, clock supervision.Clock, addr net.Addr, beat func()) error {
-	for clock.Sleep(ctx, s.cfg.ProbeEvery) == nil {
-		one, cancel := context.WithTimeout(ctx, s.cfg.ProbeWithin)
+func (s *listener) probe(ctx context.Context, own supervision.Context, addr net.Addr, beat func()) error {
+	pause := probeSoon
+	for {
+		one, cancel := context.WithTimeout(ctx, s.cfg.ProbeWithin/probeTries)
 		err := s.cfg.Probe(one, addr)
 		cancel()
 		if err == nil {
 			beat()
+			own.Ready()
+			pause = s.cfg.ProbeEvery
+		}
+		if own.Clock().Sleep(ctx, pause) != nil {
+			return nil
 		}
 	}
-	return nil
 }
 
-func (s *listener) bind(ctx context.Context, _ func()) (any, error) {
+// bind gets the address. The socket is closed with the generation, whatever its server does, so that the next can have it.
+func (s *listener) bind(ctx, generation context.Context) (any, error) {
 	if s.cfg.Prepare != nil {
 		if err := s.cfg.Prepare(); err != nil {
 			return nil, err
@@ -117,6 +135,7 @@ func (s *listener) bind(ctx context.Context, _ func()) (any, error) {
 	if err != nil {
 		return nil, BindError(s.cfg.Addr, err)
 	}
+	context.AfterFunc(generation, func() { l.Close() })
 	return l, nil
 }
 
