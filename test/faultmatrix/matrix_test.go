@@ -1,0 +1,91 @@
+package faultmatrix
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/nodeactor/nodeactor/actors/node"
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/standin"
+)
+
+// update rewrites the golden table: commit a change of it only when every cell is meant.
+var update = flag.Bool("update", false, "rewrite testdata/matrix.md")
+
+const golden = "testdata/matrix.md"
+
+// matrix is the whole of it.
+type matrix struct {
+	blueprint supervision.Spec
+	nodes     []*standin.Node
+	trials    map[string]map[string]*trial
+}
+
+func newMatrix(t *testing.T) *matrix {
+	t.Helper()
+	blueprint, err := node.Blueprint(node.Config{DataDir: t.TempDir(), NodeName: "host"}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &matrix{blueprint: blueprint, nodes: standin.Declared(&blueprint), trials: map[string]map[string]*trial{}}
+	if rows := standin.Unknown(m.nodes); len(rows) > 0 {
+		t.Fatalf("say in standin.Of how these children live, and run with -update: %v", rows)
+	}
+	return m
+}
+
+// TestFaultMatrix is every child and every fault.
+func TestFaultMatrix(t *testing.T) {
+	m := newMatrix(t)
+	for _, n := range m.nodes {
+		m.trials[n.Path] = map[string]*trial{}
+		for _, f := range faults {
+			if f.applies != nil && !f.applies(n) {
+				continue
+			}
+			c := &trial{fault: f, matrix: m, child: n, subject: subjectOf(n)}
+			c.run(t)
+			m.trials[n.Path][f.name] = c
+			for _, wrong := range c.wrong {
+				t.Errorf("%s, %s: %s", n.Path, f.name, wrong)
+			}
+		}
+	}
+	m.holdRepairs(t)
+	m.compare(t)
+}
+
+// subjectOf is the worker in which the fault of a child is brought about.
+func subjectOf(n *standin.Node) *standin.Node {
+	if n.Spec.Kind == core.Worker {
+		return n
+	}
+	for _, kid := range n.Kids {
+		if kid.Spec.Kind == core.Worker {
+			return kid
+		}
+	}
+	panic("a supervisor without a worker: " + n.Path)
+}
+
+func (m *matrix) compare(t *testing.T) {
+	t.Helper()
+	got := m.table()
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s\n%s\n%s\n", got, m.coverage(), m.figures())
+	if !bytes.Equal(got, want) {
+		t.Errorf("the matrix is not that of %s; -update rewrites it", golden)
+	}
+}
