@@ -58,5 +58,5 @@
 //
 // core is the pure step from event to actions; catalog the closed list of the product's
 // children; serve the actor behind every network port; hazards the reasons, as tests, why
-// the kernel is our own. DESIGN.md has the rejected alternatives.
+// the kernel is our own. test/harness tests actors under it. DESIGN.md has the rejected alternatives.
 package supervision

@@ -210,6 +210,8 @@ func (s *sched) current() string {
 		return "the test"
 	case s.cur.timer != nil:
 		return s.cur.timer.of
+	case s.cur.work != supervision.Work{}:
+		return s.cur.work.Path()
 	}
 	return s.cur.String()
 }
