@@ -159,11 +159,8 @@ func (s *System) changed(sl *slot, spec *Spec, m core.Move, at time.Time) {
 		Path: sl.path, Row: spec.Row, From: m.From, To: m.To, Generation: m.Gen, At: at,
 		NextTry: m.NextTry, Abandoned: m.Abandoned, Repair: m.Repair,
 	}
-	switch {
-	case m.Repair > 0:
+	if c.Fault = sl.failedOf(m.Gen); m.Repair > 0 {
 		c.Fault = sl.fault.Load()
-	case m.To != core.Starting:
-		c.Fault = sl.failedOf(m.Gen)
 	}
 	s.changes.note(c)
 }

@@ -155,6 +155,30 @@ func TestWatchIsOrderedAndHarmless(t *testing.T) {
 	}
 }
 
+// TestWatchIsOrderedForEverySubscriber holds that a change which a subscriber causes is told to
+// the others after the one that it reacts to.
+func TestWatchIsOrderedForEverySubscriber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, pool := withPool(t, nil)
+		idle := func() supervision.Handler { return idle{} }
+		var order []string
+		s.Watch(func(c supervision.Change) {
+			if c.Path == "root/pool/first" && c.To == core.Starting {
+				pool.Ensure("second", idle)
+			}
+		})
+		s.Watch(func(c supervision.Change) {
+			if c.To == core.Starting {
+				order = append(order, c.Path)
+			}
+		})
+		pool.Ensure("first", idle)
+		synctest.Wait()
+		expect(t, order, "root/pool/first", "root/pool/second")
+		stopped(t, s)
+	})
+}
+
 // TestContextsCarryTheFence holds what reaches code that is only handed a context.
 func TestContextsCarryTheFence(t *testing.T) {
 	if err := supervision.CheckFence(t.Context()); err != nil {

@@ -140,7 +140,7 @@ func (h spinner) spinning() {
 func spinningHandler(t *testing.T) {
 	s, release, wrote := newSystem(t), new(atomic.Bool), make(chan error, 1)
 	child := spec("child", func() supervision.Handler { return spinner{release, wrote} })
-	child.HangAfter, child.StopTimeout = 50*time.Millisecond, 50*time.Millisecond
+	child.HangAfter, child.StopTimeout = 200*time.Millisecond, 50*time.Millisecond
 	child.Policy[core.Hang].Backoff.Initial = time.Millisecond
 	must(t, s.Start(sup("root", core.OneForOne, child)))
 	began := time.Now()
@@ -314,6 +314,33 @@ func TestStopReportsWhatWouldNotStop(t *testing.T) {
 	}
 }
 
+// TestTooManyAbandonedFailTheirPool holds that a pool counts what its members leave behind, and
+// counts it off when it ends.
+func TestTooManyAbandonedFailTheirPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, pool := withPool(t, func(p, _ *supervision.Spec) { p.Group.MaxAbandoned = 1 })
+		release := make(chan struct{}, 2)
+		hang := func(id string) {
+			s.Send(pool.Ensure(id, talker(&journal{}, id).Start), step(func(supervision.Context) error { <-release; return nil }))
+			pass(30 * time.Second)
+		}
+		hang("a")
+		release <- struct{}{}
+		pass(time.Second)
+		hang("b")
+		if n := nodeAt(s, "root/pool"); n.Generation != 1 {
+			t.Errorf("one at a time is left behind, but the pool is %+v", n)
+		}
+		hang("c")
+		n := nodeAt(s, "root/pool")
+		if n.Generation != 2 || n.LastFault == nil || !strings.Contains(n.LastFault.Error(), "the last is root/pool/c") {
+			t.Errorf("two are left behind, and the pool is in generation %d with %v", n.Generation, n.LastFault)
+		}
+		close(release)
+		stopped(t, s)
+	})
+}
+
 // TestHangInTheConstructor holds the protocol for a child that is not even built: the zombie
 // gets no message when its constructor returns after all.
 func TestHangInTheConstructor(t *testing.T) {
@@ -384,7 +411,7 @@ func TestStopThatHangs(t *testing.T) {
 func TestManyHangTogether(t *testing.T) {
 	const many = 300
 	s, pool := withPool(t, func(p, tmpl *supervision.Spec) {
-		tmpl.HangAfter, tmpl.StopTimeout, p.Group.MaxAbandoned = 50*time.Millisecond, 50*time.Millisecond, 2*many
+		tmpl.HangAfter, tmpl.StopTimeout, p.Group.MaxAbandoned = 500*time.Millisecond, 50*time.Millisecond, 2*many
 		tmpl.Policy[core.Hang].Backoff.Initial = time.Millisecond
 	}, func(root *supervision.Spec) { root.Group.MaxAbandoned = 2 * many })
 	release := make(chan struct{})

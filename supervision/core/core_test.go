@@ -203,6 +203,11 @@ func TestMovesTellOfRepairs(t *testing.T) {
 		{16, Event{Kind: BackoffElapsed, Child: 0}},
 		{17, Event{Kind: ChildReady, Child: 0}},
 		{18, Event{Kind: ChildReady, Child: 1}},
+		{20, Event{Kind: ChildRestart, Child: 0}},
+		{21, Event{Kind: ChildExited, Child: 1}},
+		{22, Event{Kind: ChildExited, Child: 0}},
+		{23, Event{Kind: ChildReady, Child: 0}},
+		{24, Event{Kind: ChildReady, Child: 1}},
 	} {
 		step(e.second, e.event)
 	}
