@@ -30,7 +30,7 @@ func faultsCommand() *cobra.Command {
 		Use:     "faults [PATH]",
 		Short:   "List what went wrong in which actor, oldest first; -f goes on",
 		GroupID: "tree",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    onePath(true),
 		Long: `Lists the faults that the running node keeps (the last 1000 since it started), of all actors or
 of those at and below PATH: when, the kind (Panic, Hang, ErrorReturn, BindFailure), the hash of
 the stack, path#generation, the message that was being handled, and the error.

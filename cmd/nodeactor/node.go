@@ -21,13 +21,34 @@ import (
 // is none.
 func connect(dir string) (*node.LocalClient, error) {
 	c := node.Config{DataDir: dir}.WithDefaults()
-	if _, err := os.Stat(filepath.Join(c.DataDir, node.SocketFile)); errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("cannot reach the node on %s: permission denied; only root may, so use sudo", c.DataDir)
-	}
-	if node.Owner(c.DataDir) == 0 {
-		return nil, noNode(c)
+	if _, err := runs(c); err != nil {
+		return nil, err
 	}
 	return node.NewLocalClient(c.Socket()), nil
+}
+
+// runs returns the process of the node, or says why it cannot be talked to.
+func runs(c node.Config) (pid int, err error) {
+	if _, err := os.Stat(filepath.Join(c.DataDir, node.SocketFile)); errors.Is(err, fs.ErrPermission) {
+		return 0, fmt.Errorf("cannot reach the node on %s: permission denied; only root may, so use sudo", c.DataDir)
+	}
+	if pid = node.Owner(c.DataDir); pid == 0 {
+		return 0, noNode(c)
+	}
+	return pid, nil
+}
+
+// onePath accepts the path of one actor, or none where that means all.
+func onePath(optional bool) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return fmt.Errorf("give one path, not %d", len(args))
+		case len(args) == 0 && !optional:
+			return fmt.Errorf("give the path of an actor, such as node/scheduler; nodeactor tree lists them")
+		}
+		return nil
+	}
 }
 
 // noNode says that nothing runs on a directory, and why if that is known.

@@ -25,7 +25,7 @@ func restartCommand() *cobra.Command {
 		Use:     "restart PATH",
 		Short:   "Give an actor a new generation and wait until it runs",
 		GroupID: "tree",
-		Args:    cobra.ExactArgs(1),
+		Args:    onePath(false),
 		Long: `Stops the actor at PATH and starts it again, whatever state it is in: one that is dead, parked or
 backing off is started at once and its failures are forgotten. What its group's strategy restarts
 together with it is restarted, too; a restarted group restarts everything in it. It costs no
@@ -78,7 +78,7 @@ type waiter struct {
 }
 
 func (w *waiter) wait(ctx context.Context) (node.ActorLine, error) {
-	last := fmt.Errorf("there was no time to look")
+	last := fmt.Errorf("generation %d has not stopped", w.old.Generation)
 	for {
 		list, err := w.client.Actors(ctx, node.ActorQuery{Path: w.old.Path, Depth: 0})
 		switch {

@@ -34,9 +34,9 @@ Exits with 0 when every part is alive and ready, with 1 otherwise.`,
 }
 
 func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
-	pid := node.Owner(c.DataDir)
-	if pid == 0 {
-		return noNode(c)
+	pid, err := runs(c)
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "node process   pid %d, data directory %s\n", pid, c.DataDir)
 	if cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err == nil {

@@ -31,7 +31,7 @@ func treeCommand() *cobra.Command {
 		Use:     "tree [PATH]",
 		Short:   "Show every actor of this host's node: state, restarts, mailbox, last fault",
 		GroupID: "tree",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    onePath(true),
 		Long: `Shows the supervision tree of the node that runs on this host, or the part of it at and
 below PATH. On a terminal it is live, like top; otherwise, or with --once or -o, it is
 printed once. It asks the node's local socket, so it works as root, and when the API does not.
