@@ -76,7 +76,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // live has a check for each child that passes only while it is alive.
 func (h *Health) live() (out []check) {
-	for _, v := range verdicts(h.System.Inspect(), h.Root) {
+	for _, v := range verdicts(h.System, h.Root) {
 		out = append(out, check{v.Name, v.Reason})
 	}
 	if len(out) == 0 {
@@ -90,7 +90,7 @@ func (h *Health) ready(ctx context.Context) []check {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	out := []check{{"store", h.Store(ctx)}}
-	for _, v := range verdicts(h.System.Inspect(), h.Root) {
+	for _, v := range verdicts(h.System, h.Root) {
 		c := check{name: v.Name}
 		if !v.Observed {
 			c.err = v.Reason
@@ -133,21 +133,42 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string,
 	_, _ = io.WriteString(w, body.String())
 }
 
-// Child is the actor that logs each change of a verdict once.
+// Child is the actor that logs each change of a verdict once, and finds out which actors use
+// the processor while it is busy.
 func (h *Health) Child() supervision.Handler {
-	return supervision.HandlerFunc(func(ctx supervision.Context, msg any) error {
-		if _, stopping := msg.(supervision.Stopping); stopping {
-			return nil
+	return &child{Health: h, every: watchEvery, span: measureFor, used: processorTime}
+}
+
+type child struct {
+	*Health
+	meter meter
+	// every is the time between two looks, span how long CPU shares are measured.
+	every, span time.Duration
+	// used is the processor time of the process so far.
+	used func() time.Duration
+}
+
+// look is the message that the child sends itself.
+type look struct{}
+
+// Receive implements supervision.Handler.
+func (c *child) Receive(ctx supervision.Context, msg any) error {
+	switch m := msg.(type) {
+	case supervision.Started, look:
+		c.logChanges()
+		c.measure(ctx)
+		ctx.After(c.every, look{})
+	case supervision.JobDone:
+		if m.Err != nil && !errors.Is(m.Err, supervision.ErrMeasuring) {
+			c.Log.Warn("CPU shares are not measured", "reason", m.Err)
 		}
-		h.logChanges()
-		ctx.After(watchEvery, struct{}{})
-		return nil
-	})
+	}
+	return nil
 }
 
 func (h *Health) logChanges() {
 	now := map[string]string{}
-	for _, v := range verdicts(h.System.Inspect(), h.Root) {
+	for _, v := range verdicts(h.System, h.Root) {
 		if v.Reason != nil && v.Observed && !v.Passing {
 			now[v.Name] = v.Reason.Error()
 		}

@@ -11,9 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
@@ -99,40 +96,4 @@ func TestNoChildrenIsNotHealth(t *testing.T) {
 	}
 	h := New(Config{System: s, Root: "node", Store: func(context.Context) error { return nil }, Log: slog.New(slog.DiscardHandler)})
 	want(t, h, "/livez", http.StatusInternalServerError, "[-]children failed")
-}
-
-type facts struct{}
-
-func (facts) Revision() int64        { return 42 }
-func (facts) Counts() map[string]int { return map[string]int{"pods": 3} }
-
-func TestMetricsShowTreeAndStore(t *testing.T) {
-	s := system(t)
-	c := &Collector{System: s, Root: "node", Facts: func() StoreFacts { return facts{} }}
-	s.Send(s.Ref("node/scheduler"), func() { panic("counted") })
-	deadline := time.Now().Add(5 * time.Second)
-	for len(s.Faults().Recent()) == 0 && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-	}
-	expected := `
-# HELP etcd_object_counts Stored objects by resource.
-# TYPE etcd_object_counts gauge
-etcd_object_counts{resource="pods"} 3
-# HELP nodeactor_faults_total Faults of supervised children.
-# TYPE nodeactor_faults_total counter
-nodeactor_faults_total{kind="Panic",path="scheduler"} 1
-# HELP nodeactor_store_revision Newest revision of the store.
-# TYPE nodeactor_store_revision gauge
-nodeactor_store_revision 42
-`
-	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(c); err != nil {
-		t.Fatal(err)
-	}
-	if err := testutil.GatherAndCompare(r, strings.NewReader(expected), "etcd_object_counts", "nodeactor_faults_total", "nodeactor_store_revision"); err != nil {
-		t.Error(err)
-	}
-	if got := family("controllers/deployment/manifests/default:web"); got != "controllers/deployment/manifests" {
-		t.Errorf("family is %s", got)
-	}
 }

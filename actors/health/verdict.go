@@ -25,9 +25,9 @@ type Verdict struct {
 
 // verdicts judges every worker of the tree. The members of a pool are judged only when
 // something is wrong with them: there may be very many.
-func verdicts(tree supervision.Tree, root string) (out []Verdict) {
-	tree.Walk(func(n supervision.Node) bool {
-		if n.Path == "" || n.Supervisor {
+func verdicts(sys *supervision.System, root string) (out []Verdict) {
+	sys.Scan("", func(n supervision.Node) bool {
+		if n.Supervisor {
 			return true
 		}
 		v := Verdict{Name: short(n.Path, root), Reason: judge(n), Observed: n.Generation > 1 || n.State == core.Running}
