@@ -66,13 +66,13 @@ func TestHang(t *testing.T) {
 			return forward(p)(ctx, msg)
 		})
 		a := &tree.Children[0]
-		a.HangAfter, a.StopTimeout, a.Policy[supervision.Hang].Backoff.Initial = 100*time.Millisecond, 100*time.Millisecond, 10*time.Millisecond
+		a.HangAfter, a.StopTimeout, a.Policy[supervision.Hang].Backoff.Initial = 400*time.Millisecond, 400*time.Millisecond, 10*time.Millisecond
 		s := k.Tree(tree)
 		k.Expect("root/a", supervision.Hang)
 		k.ExpectAbandoned(1)
 		in := k.Inject("root/a", 1, supervision.Hang).Stubborn()
 		k.Send("root/a", "lost")
-		k.Advance(time.Second)
+		k.Advance(3 * time.Second)
 		k.Send("root/a", "found")
 		p.Expect("found")
 		zombies := s.Inspect().Root.Children[0].Abandoned
