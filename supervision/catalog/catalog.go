@@ -93,9 +93,9 @@ func group(row, does string, s core.Strategy, in budget, policy [core.NumFaultKi
 type budget struct{ burst, sustained core.Intensity }
 
 // Budgets. Levels multiply, so the higher the slower: a fault that never ends makes a child
-// start less than once a second on average before the node gives up. The burst and the
-// sustained budget of a group of workers both bear one child that fails for ever at the cap of
-// its back-off: that is shown, and is no reason to take its siblings down.
+// start less than once a second on average before the node gives up. Both budgets of leaf
+// bear one child that fails for ever at the pace of its back-off: that is shown, and is no
+// reason to take its siblings down.
 var (
 	leaf = budget{core.Intensity{Max: 30, Within: minute}, core.Intensity{Max: 500, Within: hour}}
 	many = budget{core.Intensity{Max: 15, Within: minute}, core.Intensity{Max: 20, Within: 6 * hour}}
