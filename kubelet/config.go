@@ -80,7 +80,7 @@ func (c Config) WithDefaults() Config {
 // PodsDir is where the pods' directories are.
 func (c Config) PodsDir() string { return filepath.Join(c.DataDir, "pods") }
 
-// Deps is what the kubelet works with. All but Heartbeat, Authorizer and ServingTLS are required.
+// Deps is what the kubelet works with. All but Heartbeat, Authorizer, ServingTLS and ProbeTLS are required.
 type Deps struct {
 	Config Config
 	// Client speaks to the API; it may be unreachable at any time.
@@ -97,6 +97,8 @@ type Deps struct {
 	Heartbeat LeaseHeartbeat
 	// ServingTLS is the configuration of the kubelet's server; it must ask for client certificates. nil: no server.
 	ServingTLS *tls.Config
+	// ProbeTLS is as whom the server is asked, now and then, whether it answers; nil asks as nobody.
+	ProbeTLS *tls.Config
 	// Authorizer decides who may use the server; nil allows members of system:masters and the API server only.
 	Authorizer Authorizer
 	// Metrics adds to what the server's /metrics shows; may be nil.

@@ -3,8 +3,8 @@ package kubelet
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// headerLimit bounds how long a client may take to send its request's head, bindDeadline how long a bind may take.
+	// headerLimit bounds how long a client may take to send its request's head.
 	headerLimit   = 10 * time.Second
 	shutdownGrace = 2 * time.Second
-	bindDeadline  = 10 * time.Second
 )
 
 // Who may use the server when no Authorizer is given.
@@ -30,57 +29,46 @@ const (
 )
 
 // listenerChild serves the kubelet's own port.
-type listenerChild struct{ *shared }
+type listenerChild struct {
+	*shared
+	port supervision.Handler
+}
 
-// Receive handles one message.
+// Receive hands every message to the actor of the port.
 func (l *listenerChild) Receive(ctx supervision.Context, msg any) error {
-	switch msg := msg.(type) {
-	case supervision.Started:
-		if l.ServingTLS == nil {
-			return nil
-		}
-		ctx.DeferReady()
-		l.bind(ctx)
-	case supervision.JobDone:
-		if msg.Err != nil {
-			return msg.Err
-		}
-		if ln, ok := msg.Value.(net.Listener); ok {
-			ctx.Ready()
-			l.serve(ctx, ln)
-			return nil
-		}
-		return errors.New("cannot serve the kubelet's port: the server ended")
+	if _, ok := msg.(supervision.Started); ok && l.ServingTLS != nil {
+		l.port = l.listen(ctx.Clock(), ctx.Log())
 	}
-	return nil
+	if l.port == nil {
+		return nil
+	}
+	return l.port.Receive(ctx, msg)
 }
 
-func (l *listenerChild) bind(ctx supervision.Context) {
-	addr := l.Config.ListenAddr
-	ctx.Go(supervision.Job{Name: "bind", Deadline: bindDeadline, Run: func(c context.Context, _ func()) (any, error) {
-		var lc net.ListenConfig
-		ln, err := lc.Listen(c, "tcp", addr)
-		if err != nil {
-			return nil, serve.BindError(addr, err)
-		}
-		return ln, nil
-	}})
+func (l *listenerChild) listen(clock supervision.Clock, logger *slog.Logger) supervision.Handler {
+	probe := l.ProbeTLS
+	if probe == nil {
+		probe = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} // it calls itself, and any answer will do
+	}
+	return serve.New(serve.Config{
+		Network: "tcp", Addr: l.Config.ListenAddr, Probe: serve.HTTPProbe(probe, "/healthz"),
+		Serve: func(ctx context.Context, ln net.Listener) error {
+			srv := &http.Server{Handler: l.handler(ctx, clock, logger), ReadHeaderTimeout: headerLimit}
+			return serve.HTTP(ctx, srv, tls.NewListener(ln, l.ServingTLS), shutdownGrace, logger)
+		},
+	})
 }
 
-func (l *listenerChild) serve(ctx supervision.Context, ln net.Listener) {
-	clock, logger := ctx.Clock(), ctx.Log()
-	ctx.Go(supervision.Job{Name: "serve", Endless: true, Run: func(c context.Context, _ func()) (any, error) {
-		handler := server.New(server.Deps{
-			Context: c, Node: l.Config.NodeName, Pods: l.table, Runtime: l.Runtime, PodDir: l.env.Volumes.PodDir,
-			Authorize: l.authorize, Sleep: clock.Sleep, Now: clock.Now, Metrics: l.Metrics,
-			Health: func() error { return l.ready(clock.Now()) },
-			Panicked: func(where string, value any) {
-				logger.Error("panic in a stream", "where", where, "panic", value)
-			},
-		})
-		srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit}
-		return nil, serve.HTTP(c, srv, tls.NewListener(ln, l.ServingTLS), shutdownGrace, logger)
-	}})
+// handler answers until ctx ends.
+func (l *listenerChild) handler(ctx context.Context, clock supervision.Clock, logger *slog.Logger) http.Handler {
+	return server.New(server.Deps{
+		Context: ctx, Node: l.Config.NodeName, Pods: l.table, Runtime: l.Runtime, PodDir: l.env.Volumes.PodDir,
+		Authorize: l.authorize, Sleep: clock.Sleep, Now: clock.Now, Metrics: l.Metrics,
+		Health: func() error { return l.ready(clock.Now()) },
+		Panicked: func(where string, value any) {
+			logger.Error("panic in a stream", "where", where, "panic", value)
+		},
+	})
 }
 
 // authorize asks the given Authorizer, or lets in only the cluster's administrators and the API server.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/nodeactor/nodeactor/store/engine"
 )
 
 // ServeEtcd serves the etcd v3 protocol on l, for reading and watching only, until ctx ends; it closes l.
@@ -20,6 +22,14 @@ func (s *Store) ServeEtcd(ctx context.Context, l net.Listener, tlsConfig *tls.Co
 	}
 	if err := s.engine.ServeReadOnly(ctx, l, tlsConfig, authorize); err != nil {
 		return fmt.Errorf("cannot serve etcd protocol on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// ProbeEtcd asks the server at addr, as the client that cfg says, whether it answers: a store that is being opened anew does.
+func ProbeEtcd(ctx context.Context, cfg *tls.Config, addr string) error {
+	if err := engine.Probe(ctx, cfg, addr); err != nil {
+		return fmt.Errorf("cannot reach the etcd protocol on %s: %w", addr, err)
 	}
 	return nil
 }

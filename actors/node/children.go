@@ -163,7 +163,7 @@ func (p *parts) bootstrapChild() supervision.Handler {
 
 // listenerChild serves the API over TLS.
 func (p *parts) listenerChild() supervision.Handler {
-	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.APIAddr), Serve: func(ctx context.Context, l net.Listener) error {
+	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.APIAddr), Probe: p.probeAPI(), Serve: func(ctx context.Context, l net.Listener) error {
 		config, err := p.identity.ServerTLS(identity.APIServerHosts(p.cfg.NodeName, firstAddress(p.cfg.ServiceCIDR), p.address.AsSlice(), addressOf(p.cfg.APIAddr)))
 		if err != nil {
 			l.Close()
@@ -208,7 +208,7 @@ func addressOf(addr string) net.IP {
 
 // etcdChild serves the read-only etcd API to administrators.
 func (p *parts) etcdChild() supervision.Handler {
-	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.EtcdAddr), Serve: func(ctx context.Context, l net.Listener) error {
+	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.EtcdAddr), Probe: p.probeEtcd, Serve: func(ctx context.Context, l net.Listener) error {
 		s, _ := p.store.get()
 		if s == nil {
 			l.Close()

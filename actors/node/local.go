@@ -32,7 +32,7 @@ type ImageLine struct {
 // socketChild serves the local socket; the data directory's mode keeps others out.
 func (p *parts) socketChild(service kubelet.ImageService, health http.Handler) supervision.Handler {
 	path := p.cfg.Socket()
-	return serve.New(serve.Config{Network: "unix", Addr: path, Prepare: func() error { return removeSocket(path) },
+	return serve.New(serve.Config{Network: "unix", Addr: path, Prepare: func() error { return removeSocket(path) }, Probe: serve.HTTPProbe(nil, "/"),
 		Serve: func(ctx context.Context, l net.Listener) error {
 			if err := os.Chmod(path, 0o600); err != nil {
 				l.Close()

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,6 +41,8 @@ type parts struct {
 	clock    supervision.Clock
 	sys      *supervision.System
 	identity *identity.Identity
+	// probeTLS is as whom the ports ask themselves whether they answer.
+	probeTLS *tls.Config
 	ledger   *ledger.Ledger
 	engine   *kruntime.Engine
 	images   *images.Store
@@ -104,6 +107,9 @@ func (p *parts) open() (err error) {
 		return err
 	}
 	if p.identity, err = identity.Load(filepath.Join(cfg.DataDir, "pki"), identity.WithNow(p.clock.Now), identity.WithLog(p.log)); err != nil {
+		return err
+	}
+	if p.probeTLS, err = p.identity.AdminTLS(); err != nil {
 		return err
 	}
 	if p.ledger, err = ledger.Open(filepath.Join(cfg.DataDir, "ledger.db")); err != nil {

@@ -141,6 +141,10 @@ func (p *parts) kubelet() (*kubelet.Kubelet, error) {
 	serving = serving.Clone()
 	serving.ClientCAs = p.identity.CAPool()
 	serving.ClientAuth = verifyIfGiven
+	probe, err := p.identity.KubeletClientTLS()
+	if err != nil {
+		return nil, err
+	}
 	return kubelet.New(kubelet.Deps{
 		Config: kubelet.Config{
 			NodeName: p.cfg.NodeName, DataDir: p.cfg.DataDir, NodeIPs: []netip.Addr{p.address}, Hostname: p.cfg.NodeName,
@@ -148,7 +152,7 @@ func (p *parts) kubelet() (*kubelet.Kubelet, error) {
 			Version: kubeVersion(), RuntimeVersion: p.cfg.Version,
 		},
 		Client: client, Runtime: p.engine, Images: p.images, Network: p.network, Ledger: p.ledger,
-		Heartbeat: p.beats, ServingTLS: serving, Log: p.log,
+		Heartbeat: p.beats, ServingTLS: serving, ProbeTLS: probe, Log: p.log,
 	}), nil
 }
 
