@@ -8,25 +8,33 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Write is a write of one object that was answered, well or not.
+// Write is a write that somebody asks for.
 type Write struct {
+	// Answered is set once it has been answered, well or not.
+	Answered bool
 	// User is who asked, Manager the field manager it names, or else its program.
 	User, Manager string
 	// Method is the HTTP method; Name is empty for a creation that the server names and for collections.
 	Method, Group, Resource, Namespace, Name string
 }
 
-// observed tells the observer of each write after it was answered. The statuses of pods, which only their kubelet writes, are left out.
+// observed tells the observer of each write, before it is carried out and after it was answered: others may see what it changed before
+// its answer. The statuses of pods, which only their kubelet writes, are left out.
 func (s *Server) observed(h http.Handler) http.Handler {
 	observe := s.config.Observe
 	if observe == nil {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r)
-		if write, ok := writeOf(r); ok {
-			observe(r.Context(), write)
+		write, ok := writeOf(r)
+		if !ok {
+			h.ServeHTTP(w, r)
+			return
 		}
+		observe(r.Context(), write)
+		h.ServeHTTP(w, r)
+		write.Answered = true
+		observe(r.Context(), write)
 	})
 }
 

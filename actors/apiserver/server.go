@@ -39,7 +39,7 @@ type Config struct {
 	Health        http.Handler            // answers /livez, /readyz, /healthz and /metrics; default: those paths are not found
 	ExtraHandlers map[string]http.Handler // further paths, behind authentication and authorization
 
-	// Observe is told of each write after its answer, with the request's context; it must be quick. Default: nobody is told.
+	// Observe is told of each write before and after its answer, with the request's context; it must be quick. Default: nobody is told.
 	Observe func(ctx context.Context, w Write)
 
 	Tree supervisionrest.Tree // what is served as actors and faultpolicies; default: neither is served

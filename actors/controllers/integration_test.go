@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,9 @@ type plane struct {
 	cache   *cache.Cache
 	breaker *operator.Breaker
 	system  *supervision.System
+	counted *prometheus.Registry
+	// circles is set by tests in which a controller writes in circles.
+	circles bool
 }
 
 func newPlane(t *testing.T) *plane {
@@ -92,9 +96,15 @@ func newPlaneOver(t *testing.T, between func(http.RoundTripper) http.RoundTrippe
 
 // observe tells the breaker of what others write.
 func (p *plane) observe(ctx context.Context, w apiserver.Write) {
-	if _, ours := operator.WriterOf(ctx); !ours {
-		p.breaker.Seen(w.User, w.Manager, w.Method, hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name})
+	if _, ours := operator.WriterOf(ctx); ours {
+		return
 	}
+	object := hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name}
+	if !w.Answered {
+		p.breaker.Coming(w.User, w.Manager, object)
+		return
+	}
+	p.breaker.Seen(w.User, w.Manager, w.Method, object)
 }
 
 // start brings up the tree of cache and controllers.
@@ -103,23 +113,42 @@ func (p *plane) start(log *slog.Logger, config *rest.Config) {
 	client := kubernetes.NewForConfigOrDie(config)
 	events := operator.NewRecorder(client.CoreV1(), clock, log)
 	group := events.Start(context.Background())
-	var err error
+	p.counted = prometheus.NewRegistry()
+	counts, err := operator.NewMetrics(p.counted)
+	p.must(err)
 	p.system, err = supervision.New(supervision.Config{Clock: clock, Log: log})
 	p.must(err)
 	root := catalog.Row("controllers")
 	root.Children = append([]supervision.Spec{cache.Spec(p.cache)}, controllers.Specs(controllers.Deps{
 		Cache: p.cache, Client: client, Metadata: metadata.NewForConfigOrDie(config), Clock: clock, Log: log, Events: events,
-		RootCA: func() []byte { return []byte("CA") }, Breaker: p.breaker, InjectFaults: true,
+		RootCA: func() []byte { return []byte("CA") }, Breaker: p.breaker, InjectFaults: true, Metrics: counts,
 	})...)
 	p.must(p.system.Start(root))
 	p.Cleanup(func() {
 		p.system.Stop(context.Background())
+		if n := p.trips(); (n > 0) != p.circles {
+			p.Errorf("%d times a controller was paused for writing in circles", n)
+		}
 		if kinds := p.cache.Undeclared(); len(kinds) != 0 {
 			p.Errorf("read without being declared: %v", kinds)
 		}
 		group.Cancel()
 		_ = group.Wait()
 	})
+}
+
+// trips is how many times a controller was paused for writing in circles.
+func (p *plane) trips() (n int) {
+	families, err := p.counted.Gather()
+	p.must(err)
+	for _, family := range families {
+		if family.GetName() == "nodeactor_hot_loops_total" {
+			for _, sample := range family.GetMetric() {
+				n += int(sample.GetCounter().GetValue())
+			}
+		}
+	}
+	return n
 }
 
 func (p *plane) must(err error) {

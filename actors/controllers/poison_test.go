@@ -140,6 +140,7 @@ func (p *plane) rejecting(app string, until func() bool) (made int) {
 // TestP56_ARejectingNodePausesTheReplicaSetAlone has a node that rejects every pod of one Deployment.
 func TestP56_ARejectingNodePausesTheReplicaSetAlone(t *testing.T) {
 	p := newPlane(t)
+	p.circles = true
 	bad := deployment("bad", 3)
 	bad.Spec.Template.Spec.NodeName = "n1"
 	p.deploy(bad)
@@ -171,6 +172,7 @@ func TestP56_ARejectingNodePausesTheReplicaSetAlone(t *testing.T) {
 // back, pauses, and the stranger's writes go on.
 func TestHotLoop_AStrangerAndOurControllerUndoEachOther(t *testing.T) {
 	p := newPlane(t)
+	p.circles = true
 	p.kubelet("default")
 	p.deploy(deployment("web", 1))
 	p.eventually("rolled out", func() bool { return p.complete("web") })
@@ -193,6 +195,19 @@ func TestHotLoop_AStrangerAndOurControllerUndoEachOther(t *testing.T) {
 		e := p.eventAbout("web", "HotLoop")
 		return strings.Contains(e, "reconciler deployment of default:web") && strings.Contains(e, "with stranger undo each other")
 	})
+}
+
+// TestHotLoop_APersonWhoScalesToAndFroPausesNobody flips a Deployment between two sizes, faster than it settles.
+func TestHotLoop_APersonWhoScalesToAndFroPausesNobody(t *testing.T) {
+	p := newPlane(t)
+	p.kubelet("default")
+	p.deploy(deployment("web", 1))
+	for i := range 60 {
+		p.patch("web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+i%2*2))
+		time.Sleep(time.Duration(i%3*40) * time.Millisecond)
+	}
+	p.patch("web", `{"spec":{"replicas":2}}`)
+	p.eventually("it settles", func() bool { return p.complete("web") })
 }
 
 func (p *plane) minReady(set string) int32 {

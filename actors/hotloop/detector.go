@@ -64,7 +64,18 @@ func (d *Detector) IsWatched(now time.Time, o Object) bool {
 	return h != nil && h.ours && now.Sub(h.last) < quiet
 }
 
-// LastWriter is who wrote an object last, as far as it was told.
+// Announce tells that a write is about to be asked for, so that LastWriter knows of it as soon as others see the change.
+func (d *Detector) Announce(w Writer, o Object) {
+	h := d.objects.get(o)
+	if h == nil && w.Ours() {
+		h = d.objects.need(o)
+	}
+	if h != nil {
+		h.writer = w
+	}
+}
+
+// LastWriter is who wrote an object last, or is about to, as far as it was told.
 func (d *Detector) LastWriter(o Object) Writer {
 	if h := d.objects.get(o); h != nil {
 		return h.writer

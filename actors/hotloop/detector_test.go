@@ -174,3 +174,23 @@ func BenchmarkStep(b *testing.B) {
 		d.Step(someTime.Add(time.Duration(i)*time.Second), e)
 	}
 }
+
+func TestAnnouncedWritersAreKnownBeforeTheirAnswer(t *testing.T) {
+	d, o, kubectl := New(), Object{Resource: "things", Name: "o"}, Writer{Name: "kubectl"}
+	d.Announce(kubectl, o)
+	if w := d.LastWriter(o); w != (Writer{}) || d.IsWatched(someTime, o) {
+		t.Errorf("an object that no reconciler writes is remembered, with %v", w)
+	}
+	d.Announce(ours("ns:a"), o)
+	if w := d.LastWriter(o); w != ours("ns:a") || d.IsWatched(someTime, o) {
+		t.Errorf("the writer is %v", w)
+	}
+	d.Step(someTime, Event{Kind: Wrote, Writer: ours("ns:a"), Object: o})
+	d.Announce(kubectl, o)
+	if w := d.LastWriter(o); w != kubectl || !d.IsWatched(someTime, o) {
+		t.Errorf("the writer is %v", w)
+	}
+	if d.IsWatched(someTime.Add(quiet), o) {
+		t.Error("it is watched for ever")
+	}
+}

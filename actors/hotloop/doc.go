@@ -5,6 +5,7 @@
 //
 //  1. Feed every write of a reconciler, every write of anybody else to an object that IsWatched names, every wake of a reconciler by a
 //     change that is not its own, and every early end of an object that a reconciler made, each with the time at which it happened.
+//     Announce a write before it is asked for: its change may be seen before its answer.
 //  2. Ask Paused before each pass and each write of a reconciler, and hold back what is paused. Nobody else is ever paused: a person
 //     or a foreign client may write what and as often as it likes.
 //  3. Give Content as Meaning computes it, which leaves out what every write changes: versions, times, managed fields, order.

@@ -13,5 +13,10 @@ func (p *parts) observe(ctx context.Context, w apiserver.Write) {
 	if _, ours := operator.WriterOf(ctx); ours {
 		return
 	}
-	p.breaker.Seen(w.User, w.Manager, w.Method, hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name})
+	object := hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name}
+	if !w.Answered {
+		p.breaker.Coming(w.User, w.Manager, object)
+		return
+	}
+	p.breaker.Seen(w.User, w.Manager, w.Method, object)
 }

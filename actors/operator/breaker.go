@@ -49,8 +49,18 @@ func (b *Breaker) Guard(next http.RoundTripper) http.RoundTripper {
 	return &guarded{breaker: b, next: next}
 }
 
-// Seen tells of a write that somebody else, a user through a field manager, asked the API for. It is cheap for objects that no
-// reconciler writes.
+// Coming tells that somebody else, a user through a field manager, asks the API for a write, and Seen that it was answered. Both are
+// cheap for objects that no reconciler writes.
+func (b *Breaker) Coming(user, manager string, object hotloop.Object) {
+	now := b.clock.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if object.Name != "" && b.detector.IsWatched(now, object) {
+		b.detector.Announce(outsider(user, manager), object)
+	}
+}
+
+// Seen is the end of a write that Coming announced.
 func (b *Breaker) Seen(user, manager, method string, object hotloop.Object) {
 	now := b.clock.Now()
 	b.mu.Lock()
@@ -74,7 +84,13 @@ func (b *Breaker) admit(w hotloop.Writer, method string, object hotloop.Object) 
 	if _, paused := b.paused(w); paused {
 		return fmt.Errorf("cannot write %s: %w", object, ErrPaused)
 	}
-	if method != http.MethodPost || object.Name != "" {
+	if object.Name != "" {
+		b.mu.Lock()
+		b.detector.Announce(w, object)
+		b.mu.Unlock()
+		return nil
+	}
+	if method != http.MethodPost {
 		return nil
 	}
 	if b.step(hotloop.Event{Kind: hotloop.Creating, Writer: w, Object: object}) {
