@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +35,22 @@ func benchSystem(tb testing.TB, spec supervision.Spec) *supervision.System {
 	return s
 }
 
+// cpu reports the CPU time for each operation since begin, which says more than the clock where
+// others use the machine, too.
+func cpu(b *testing.B, begin time.Duration) {
+	b.Helper()
+	b.ReportMetric(float64(cpuTime(b)-begin)/float64(b.N), "cpu-ns/op")
+}
+
+func cpuTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // BenchmarkSend is one message through reference, mailbox and guard.
 func BenchmarkSend(b *testing.B) {
 	var handled atomic.Int64
@@ -42,6 +59,7 @@ func BenchmarkSend(b *testing.B) {
 	s := benchSystem(b, child)
 	ref, msg := s.Ref("root/child"), any(1)
 	b.ReportAllocs()
+	begin := cpuTime(b)
 	for b.Loop() {
 		for !s.Send(ref, msg) {
 			runtime.Gosched()
@@ -50,6 +68,7 @@ func BenchmarkSend(b *testing.B) {
 	for handled.Load() < int64(b.N) {
 		runtime.Gosched()
 	}
+	cpu(b, begin)
 }
 
 // BenchmarkContextSend is the same from one actor to another, as a handler sends.
@@ -87,10 +106,12 @@ func BenchmarkContextSend(b *testing.B) {
 	ref, msg := s.Ref("root/group/sender"), any(0)
 	b.ReportAllocs()
 	b.ResetTimer()
+	begin := cpuTime(b)
 	for sent := 0; sent < b.N; sent += batch {
 		s.Send(ref, msg)
 		<-next
 	}
+	cpu(b, begin)
 }
 
 // BenchmarkPingPong is a round trip between two actors that wake each other.
@@ -117,9 +138,10 @@ func BenchmarkPingPong(b *testing.B) {
 	s := benchSystem(b, sup("group", core.OneForOne, player("a", "b"), player("b", "a")))
 	b.ReportAllocs()
 	b.ResetTimer()
-	left := 2 * b.N
+	left, begin := 2*b.N, cpuTime(b)
 	s.Send(s.Ref("root/group/a"), &left)
 	<-done
+	cpu(b, begin)
 }
 
 // idle is the smallest useful actor.

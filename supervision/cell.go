@@ -120,7 +120,7 @@ func (c *cell) post(msg any) bool {
 	if c.inbox.n >= c.spec.Mailbox.Limit {
 		return c.overflow(msg)
 	}
-	c.inbox.pushAt(msg, c.sys.dog.now.Load())
+	c.inbox.push(msg, c.sys.dog.now.Load())
 	c.wakeAndUnlock()
 	return true
 }
@@ -133,7 +133,7 @@ func (c *cell) postControl(msg any) {
 		c.mu.Unlock()
 		return
 	}
-	c.control.push(msg)
+	c.control.push(msg, c.sys.dog.now.Load())
 	c.wakeAndUnlock()
 }
 
@@ -144,7 +144,7 @@ func (c *cell) postOwn(msg any) {
 		c.mu.Unlock()
 		return
 	}
-	c.control.push(msg)
+	c.control.push(msg, c.sys.dog.now.Load())
 	c.wakeAndUnlock()
 }
 
@@ -152,7 +152,7 @@ func (c *cell) postOwn(msg any) {
 func (c *cell) overflow(msg any) bool {
 	if c.spec.Mailbox.Overflow == core.DropOldest {
 		old := c.inbox.pop()
-		c.inbox.pushAt(msg, c.sys.dog.now.Load())
+		c.inbox.push(msg, c.sys.dog.now.Load())
 		c.wakeAndUnlock()
 		c.sys.deadLetter(c.slot.path, old, whyDropped)
 		return true

@@ -115,7 +115,7 @@ func (v *view) cell(c *cell) Node {
 	n := v.place(c.slot, c.spec)
 	n.Generation, n.Handled = c.gen, c.seq.Load()/2
 	c.mu.Lock()
-	n.OldestFor = c.inbox.oldestFor(c.sys.dog.now.Load())
+	n.OldestFor = max(c.inbox.oldestFor(c.sys.dog.now.Load()), c.control.oldestFor(c.sys.dog.now.Load()))
 	n.Mailbox, n.Hung = c.inbox.n+c.control.n, c.reported || c.lateStart
 	if c.current != nil {
 		n.BusyWith = fmt.Sprintf("%T", c.current)

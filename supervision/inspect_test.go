@@ -50,6 +50,25 @@ func TestInspectShowsTheQueue(t *testing.T) {
 	})
 }
 
+// TestInspectShowsOwnMessagesToo holds that what a child has for itself counts as waiting.
+func TestInspectShowsOwnMessagesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, release := newSystem(t), make(chan struct{})
+		must(t, s.Start(sup("root", core.OneForOne, talker(&journal{}, "a"))))
+		s.Send(s.Ref("root/a"), step(func(ctx supervision.Context) error {
+			ctx.After(time.Second, "later")
+			<-release
+			return nil
+		}))
+		time.Sleep(5500 * time.Millisecond)
+		if n := nodeAt(s, "root/a"); n.Mailbox != 1 || n.OldestFor < 3*time.Second || n.OldestFor > 5*time.Second {
+			t.Errorf("%d messages wait, the oldest for %v", n.Mailbox, n.OldestFor)
+		}
+		close(release)
+		stopped(t, s)
+	})
+}
+
 // TestInspectKeepsWhatIsDown holds that children that are down stay visible with cause, time
 // and stack hash, in groups and in pools.
 func TestInspectKeepsWhatIsDown(t *testing.T) {

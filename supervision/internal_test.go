@@ -121,7 +121,7 @@ func TestQueueIsARing(t *testing.T) {
 	next, want := 0, 0
 	for round := range 1000 {
 		for range round % 7 {
-			q.push(next)
+			q.push(next, int64(next))
 			next++
 		}
 		for range min(round%5, q.n) {

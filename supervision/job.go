@@ -92,7 +92,7 @@ func (c *cell) jobEnded(r *jobRecord, done JobDone, failed error) {
 	c.watchIfNeeded()
 	live := c.phase == open
 	if live && failed == nil {
-		c.control.push(done)
+		c.control.push(done, c.sys.dog.now.Load())
 		c.wakeAndUnlock()
 		return
 	}

@@ -24,9 +24,7 @@ type queue struct {
 	n    int
 }
 
-func (q *queue) push(msg any) { q.pushAt(msg, 0) }
-
-func (q *queue) pushAt(msg any, at int64) {
+func (q *queue) push(msg any, at int64) {
 	if q.n == len(q.ring) {
 		q.grow()
 	}
