@@ -247,6 +247,12 @@ func (s *Store) Get(key string) (*Item, bool) {
 // List returns the items whose keys have the prefix, in key order, and the revision at which they were that, from memory.
 func (s *Store) List(prefix string) ([]*Item, int64) { return s.index.List(prefix) }
 
+// Any reports whether an item of one resource has the prefix, which must reach beyond the resource's directory. It is cheaper than List.
+func (s *Store) Any(prefix string) (found bool) {
+	s.index.Snapshot(prefix).Ascend(prefix, "", func(*Item) bool { found = true; return false })
+	return found
+}
+
 // Subscribe starts a gap-free stream of events. The caller closes it.
 func (s *Store) Subscribe(o SubscribeOptions) *Subscription { return s.index.Subscribe(o) }
 

@@ -44,7 +44,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 )
 
-// admissionPlugins lists what every write passes, in upstream's order: upstream's defaults and NodeRestriction.
+// admissionPlugins lists what every write passes, in upstream's order: upstream's defaults and NodeRestriction. Behind them comes quotaPlugin.
 var admissionPlugins = []struct {
 	name     string
 	register func(*admission.Plugins)
@@ -74,7 +74,6 @@ var admissionPlugins = []struct {
 	{mutatingwebhook.PluginName, mutatingwebhook.Register},
 	{validatingpolicy.PluginName, validatingpolicy.Register},
 	{validatingwebhook.PluginName, validatingwebhook.Register},
-	{resourcequota.PluginName, resourcequota.Register},
 }
 
 // newAdmission returns the chain that every write passes, over the network and in process alike.
@@ -85,8 +84,9 @@ func (s *Server) newAdmission(client kubernetes.Interface, objects dynamic.Inter
 		plugin.register(plugins)
 		names = append(names, plugin.name)
 	}
+	s.registerQuota(plugins)
 	newHonesty(s.config.WithoutEffect).register(plugins)
-	names = append(names, honestyPlugin)
+	names = append(names, resourcequota.PluginName, honestyPlugin)
 	quotas, err := quotainstall.NewQuotaConfigurationForAdmission(s.informers, s.served)
 	if err != nil {
 		return nil, fmt.Errorf("cannot configure quotas: %w", err)

@@ -36,6 +36,8 @@ const (
 	policyWorkers = 16
 	// definitionsTimeout bounds how long Close waits for the stored CustomResourceDefinitions to be read.
 	definitionsTimeout = 2 * time.Second
+	// quotaWorkers is how many namespaces' writes are held against their quotas at once, as upstream.
+	quotaWorkers = 5
 	// lookupTimeout bounds finding the endpoints of a Service.
 	lookupTimeout = 10 * time.Second
 	// defaultServiceCIDR is where ClusterIPs come from unless configured.
