@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,9 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/cache"
+	"github.com/nodeactor/nodeactor/actors/controllers/deployment"
+	"github.com/nodeactor/nodeactor/actors/controllers/replicaset"
+	"github.com/nodeactor/nodeactor/actors/operator"
 	"github.com/nodeactor/nodeactor/actors/scheduler"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/store"
@@ -44,16 +48,7 @@ type plane struct {
 func BenchmarkSchedulingRate(b *testing.B) {
 	nodes, pods := sizeOf(planeNodes, 500), sizeOf(planePods, 1000)
 	p := newPlane(b)
-	p.fill(b, nodes, func(i int) error {
-		_, err := p.client.CoreV1().Nodes().Create(b.Context(), planeNode(i), metav1.CreateOptions{})
-		return err
-	})
-	if _, err := p.client.CoreV1().Namespaces().Create(b.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "load"}}, metav1.CreateOptions{}); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := p.client.CoreV1().ServiceAccounts("load").Create(b.Context(), &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
-		b.Fatal(err)
-	}
+	p.prepare(b, nodes)
 	p.fill(b, pods, func(i int) error {
 		_, err := p.client.CoreV1().Pods("load").Create(b.Context(), planePod(i), metav1.CreateOptions{})
 		return err
@@ -64,6 +59,21 @@ func BenchmarkSchedulingRate(b *testing.B) {
 	p.schedule(b, pods)
 	b.ReportMetric(float64(pods)/b.Elapsed().Seconds(), "pods/s")
 	b.ReportMetric(1000*(cpuTime()-before).Seconds()/float64(pods), "cpu-ms/pod")
+}
+
+// prepare stores nodes and the namespace of the load.
+func (p *plane) prepare(b *testing.B, nodes int) {
+	b.Helper()
+	p.fill(b, nodes, func(i int) error {
+		_, err := p.client.CoreV1().Nodes().Create(b.Context(), planeNode(i), metav1.CreateOptions{})
+		return err
+	})
+	if _, err := p.client.CoreV1().Namespaces().Create(b.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "load"}}, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := p.client.CoreV1().ServiceAccounts("load").Create(b.Context(), &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // cpuTime is what this process has used: steadier than the clock on a busy machine.
@@ -129,6 +139,11 @@ func (p *plane) fill(b *testing.B, n int, create func(i int) error) {
 }
 
 func (p *plane) schedule(b *testing.B, pods int) {
+	p.bind(b, pods, nil, nil)
+}
+
+// bind runs the scheduler and further actors, calls begin, and returns once so many pods are bound.
+func (p *plane) bind(b *testing.B, pods int, further []supervision.Spec, begin func()) {
 	system, err := supervision.New(supervision.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
@@ -136,25 +151,72 @@ func (p *plane) schedule(b *testing.B, pods int) {
 	feed := p.cache.Subscribe(cache.KindOf[*v1.Pod]())
 	defer feed.Close()
 	root := catalog.Row("node")
-	root.Children = []supervision.Spec{cache.Spec(p.cache), scheduler.Spec(scheduler.Deps{
+	root.Children = append([]supervision.Spec{cache.Spec(p.cache), scheduler.Spec(scheduler.Deps{
 		Source: scheduler.FromCache(p.cache), Client: p.client, NodeReady: func(*v1.Node, time.Time) bool { return true },
-	})}
+	})}, further...)
 	if err := system.Start(root); err != nil {
 		b.Fatal(err)
 	}
+	if begin != nil {
+		begin()
+	}
+	created, all := map[string]bool{}, time.Time{}
+	began := time.Now()
 	for bound := map[string]bool{}; len(bound) < pods; {
 		changes, err := feed.Next(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
 		for _, c := range changes {
-			if pod, ok := cache.As[*v1.Pod](c.Latest()); ok && pod.Spec.NodeName != "" {
+			pod, ok := cache.As[*v1.Pod](c.Latest())
+			if !ok {
+				continue
+			}
+			if created[pod.Name] = true; len(created) == pods && all.IsZero() {
+				all = time.Now()
+			}
+			if pod.Spec.NodeName != "" {
 				bound[pod.Name] = true
 			}
 		}
 	}
 	b.StopTimer()
+	b.ReportMetric(float64(pods)/all.Sub(began).Seconds(), "created/s")
 	system.Stop(context.Background())
+}
+
+// BenchmarkDeploymentRate stores nodes and starts the scheduler and the controllers of Deployments and ReplicaSets, then posts one Deployment
+// and times it until the last binding is stored. It is sized as BenchmarkSchedulingRate is.
+func BenchmarkDeploymentRate(b *testing.B) {
+	nodes, pods := sizeOf(planeNodes, 500), sizeOf(planePods, 1000)
+	p := newPlane(b)
+	p.prepare(b, nodes)
+	clock, log := supervision.RealClock(), slog.New(slog.DiscardHandler)
+	events := operator.NewRecorder(p.client.CoreV1(), clock, log)
+	defer events.Start(b.Context()).Cancel()
+	deps := operator.Deps{Cache: p.cache, Clock: clock, Log: log}
+	further := []supervision.Spec{
+		operator.Spec(deployment.New(p.client, clock, events.For(deployment.Component)), deps),
+		operator.Spec(replicaset.New(p.client, clock, events.For(replicaset.Component)), deps),
+	}
+	replicas, template := int32(pods), planePod(0)
+	posted := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "load"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
+			Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: template.Labels}, Spec: template.Spec},
+		},
+	}
+	runtime.GC()
+	b.ResetTimer()
+	before := cpuTime()
+	p.bind(b, pods, further, func() {
+		if _, err := p.client.AppsV1().Deployments("load").Create(b.Context(), posted, metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	})
+	b.ReportMetric(float64(pods)/b.Elapsed().Seconds(), "pods/s")
+	b.ReportMetric(1000*(cpuTime()-before).Seconds()/float64(pods), "cpu-ms/pod")
 }
 
 func planeNode(i int) *v1.Node {
