@@ -116,6 +116,10 @@ func (w Work) Step() (more bool) {
 		return false
 	case w.lost != nil:
 		w.c.handled(w.lost, errGoexit)
+		if w.c.goesOn() {
+			w.c.sys.launch(w.c)
+		}
+		return false
 	case !w.c.step():
 		return false
 	}

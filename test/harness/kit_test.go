@@ -102,6 +102,30 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
+// TestGoexitAtTheStop holds that the generation then goes on to its end.
+func TestGoexitAtTheStop(t *testing.T) {
+	levels(t, func(k *harness.Kit) {
+		p := k.Probe("p")
+		s := k.Tree(lone(forward(p)))
+		k.AllowDeadLetters()
+		k.ExpectTimes("root/a", supervision.Panic, 2)
+		k.InjectGoexit("root/a", 1)
+		k.InjectGoexit("root/a", harness.AtStop)
+		k.Send("root/a", "lost")
+		for range 2 {
+			if err := s.Restart("root/a"); err != nil {
+				k.Fatalf("%v", err)
+			}
+		}
+		// Where the restart came first, the message was a dead letter, and this one is lost.
+		k.Advance(time.Minute)
+		k.Send("root/a", "perhaps")
+		k.Advance(time.Minute)
+		k.Send("root/a", "found")
+		p.Fish(func(msg any) bool { return msg == "found" })
+	})
+}
+
 // TestLifecycle injects into Started and Stopping.
 func TestLifecycle(t *testing.T) {
 	levels(t, func(k *harness.Kit) {
