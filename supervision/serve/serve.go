@@ -16,10 +16,10 @@ const (
 	// bindTimeout bounds one attempt to get the address.
 	bindTimeout = 5 * time.Second
 	// probeEvery is the pause between two requests of a listener to itself: few enough to cost an idle node nothing.
-	probeEvery = 5 * time.Second
+	probeEvery = 10 * time.Second
 	// probeWithin is how long such requests may stay without an answer.
-	probeWithin = 20 * time.Second
-	// probeSoon is the pause after a request of a listener that has not answered yet.
+	probeWithin = 30 * time.Second
+	// probeSoon is the pause after a request that was not answered.
 	probeSoon = 50 * time.Millisecond
 	// probeTries is how many requests are lost before a listener hangs.
 	probeTries = 3
@@ -108,8 +108,8 @@ func (s *listener) serveJob(own supervision.Context, l net.Listener) supervision
 
 // probe beats after each request that was answered; what was not answered is simply no beat.
 func (s *listener) probe(ctx context.Context, own supervision.Context, addr net.Addr, beat func()) error {
-	pause := probeSoon
 	for {
+		pause := probeSoon
 		one, cancel := context.WithTimeout(ctx, s.cfg.ProbeWithin/probeTries)
 		err := s.cfg.Probe(one, addr)
 		cancel()
