@@ -111,38 +111,65 @@ func (v *view) scanGroup(s *supervisor, after string, f func(Node) bool) bool {
 	return true
 }
 
+// scanPool looks for the lowest IDs first, which is all that most scans want, and sorts the
+// others only if it has to.
 func (v *view) scanPool(p *pool, after string, f func(Node) bool) bool {
-	for {
-		nodes := v.next(p, after)
-		for _, n := range nodes {
-			if !f(n) {
-				return false
-			}
-		}
-		if len(nodes) < chunk {
-			return true
-		}
-		after = nodes[len(nodes)-1].Path[len(p.path)+1:]
+	lowest := v.lowest(p, after)
+	if !v.each(p, lowest, f) {
+		return false
 	}
+	if len(lowest) < chunk {
+		return true
+	}
+	for some := range slices.Chunk(v.sorted(p, lowest[chunk-1]), chunk) {
+		if !v.each(p, some, f) {
+			return false
+		}
+	}
+	return true
 }
 
-// next reads the members of a pool with the lowest IDs behind after.
-func (v *view) next(p *pool, after string) []Node {
+// lowest returns the IDs that come first behind after, in order, at most a chunk of them.
+func (v *view) lowest(p *pool, after string) (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var lowest []string
 	for id := range v.ids(p) {
-		if id <= after || len(lowest) == chunk && id > lowest[chunk-1] {
+		if id <= after || len(ids) == chunk && id > ids[chunk-1] {
 			continue
 		}
-		i, _ := slices.BinarySearch(lowest, id)
-		lowest = slices.Insert(lowest[:min(len(lowest), chunk-1)], i, id)
+		i, _ := slices.BinarySearch(ids, id)
+		ids = slices.Insert(ids[:min(len(ids), chunk-1)], i, id)
 	}
-	nodes := make([]Node, 0, len(lowest))
-	for _, id := range lowest {
+	return ids
+}
+
+// sorted returns all IDs behind after.
+func (v *view) sorted(p *pool, after string) (ids []string) {
+	p.mu.Lock()
+	for id := range v.ids(p) {
+		if id > after {
+			ids = append(ids, id)
+		}
+	}
+	p.mu.Unlock()
+	slices.Sort(ids)
+	return ids
+}
+
+// each reads members, those that are gone by now left out, and calls f with no lock held.
+func (v *view) each(p *pool, ids []string, f func(Node) bool) bool {
+	nodes := make([]Node, 0, len(ids))
+	p.mu.Lock()
+	for _, id := range ids {
 		if n, ok := v.member(p, id); ok {
 			nodes = append(nodes, n)
 		}
 	}
-	return nodes
+	p.mu.Unlock()
+	for _, n := range nodes {
+		if !f(n) {
+			return false
+		}
+	}
+	return true
 }
