@@ -95,6 +95,19 @@ func (d *Detector) Paused(now time.Time, w Writer) (Trip, bool) {
 	return s.trip, true
 }
 
+// Forgive ends the pause of a writer now and forgets what it made, as when its manifest is gone.
+func (d *Detector) Forgive(now time.Time, w Writer) {
+	s := d.writers.get(w)
+	if s == nil {
+		return
+	}
+	s.made = made{}
+	if s.held && now.Before(s.trip.Until) {
+		s.trip.Until = now
+	}
+	s.trip.Strikes = 0
+}
+
 // Release ends the pauses that are over and returns them.
 func (d *Detector) Release(now time.Time) []Trip {
 	if d.paused == 0 {

@@ -160,6 +160,16 @@ func (b *Breaker) paused(w hotloop.Writer) (hotloop.Trip, bool) {
 	return b.detector.Paused(b.clock.Now(), w)
 }
 
+// forgive ends the pause of a reconciler whose manifest is gone: whoever has its name now is another.
+func (b *Breaker) forgive(w hotloop.Writer) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.detector.Forgive(b.clock.Now(), w)
+}
+
 // release ends the pauses that are over.
 func (b *Breaker) release() []hotloop.Trip {
 	b.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -296,3 +297,30 @@ func (wallClock) Now() time.Time { return time.Now() }
 
 // Sleep implements Clock.
 func (wallClock) Sleep(context.Context, time.Duration) error { return nil }
+
+// TestHotLoop_APauseEndsWithItsManifest makes a manifest anew, under the name of one that pauses.
+func TestHotLoop_APauseEndsWithItsManifest(t *testing.T) {
+	inWard(t, func(w *ward) {
+		w.put("bad", 1)
+		n := int32(0)
+		w.do(func(ctx context.Context, key Key) error { n++; return w.setStatus(ctx, key.Name, n%2) })
+		w.start()
+		w.passes("bad", 3*time.Second)
+		w.wantCondition("bad", ConditionHotLoop, "True")
+		w.do(nil)
+		cachetest.Delete[*appsv1.Deployment](w.source, "ns", "bad")
+		w.passes("bad", time.Second)
+		if n := w.system.Pool("controllers/test/manifests").Len(); n != 0 {
+			t.Errorf("%d actors without a manifest", n)
+		}
+		before := len(w.reconciled["bad"])
+		w.put("bad", 1)
+		w.passes("bad", time.Second)
+		if len(w.reconciled["bad"]) == before {
+			t.Error("the new one pauses for the old")
+		}
+		if n := w.reporter.complaining.Load(); n != 0 {
+			t.Errorf("complaints of %d objects are left", n)
+		}
+	})
+}

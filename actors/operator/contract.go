@@ -186,9 +186,12 @@ func (c Controller) wakes(reader *cache.Cache, changes []cache.Change, each func
 
 // isAbout tells whether a change is one of the object that a key stands for.
 func (c *Controller) isAbout(reader *cache.Cache, key Key, change cache.Change) bool {
+	if meta := change.Meta(); meta.Name != key.Name && string(meta.UID) != key.Name {
+		return false
+	}
 	about := c.about(reader, key)
 	if about == nil {
-		return change.Deleted() && change.Meta().Name == key.Name
+		return change.Deleted()
 	}
 	return about.Key == change.Key
 }

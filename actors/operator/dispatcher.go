@@ -126,6 +126,9 @@ func (d *dispatcher) take(pool actors, changes []cache.Change) {
 		d.judgeEnd(&changes[i])
 	}
 	for key, w := range wakes {
+		if w.own != nil && replaces(w.own) {
+			d.deps.Breaker.forgive(writerOf(d.controller.Name, key))
+		}
 		if !d.wake(pool, key, w.revision) && w.own != nil && mends(w.own) {
 			d.mend(pool, key)
 		}

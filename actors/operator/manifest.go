@@ -104,7 +104,7 @@ func (m *manifest) jobDone(done supervision.JobDone) {
 
 // turn starts the pass that is due or arms a tick for the one that will be.
 func (m *manifest) turn(ctx supervision.Context) {
-	if m.resting || m.held(ctx) {
+	if m.held(ctx) {
 		return
 	}
 	now := m.deps.Clock.Now()
@@ -138,11 +138,14 @@ func (m *manifest) mustWait(now time.Time) time.Duration {
 	return m.outage.admit(now, m.spread())
 }
 
-// held waits a pause of the breaker out, in a job whose name shows it in the tree.
+// held waits a pause of the breaker out, in a job whose name shows it in the tree. A pause may be forgiven before its job ends.
 func (m *manifest) held(ctx supervision.Context) bool {
 	trip, paused := m.deps.Breaker.paused(m.writer())
 	if !paused || m.gate.running {
 		return false
+	}
+	if m.resting {
+		return true
 	}
 	m.resting = true
 	wait := trip.Until.Sub(m.deps.Clock.Now())
@@ -197,7 +200,7 @@ func (m *manifest) finish(done supervision.JobDone) {
 
 // noteOutage tells whether a pass failed only because nobody answers anybody.
 func (m *manifest) noteOutage(now time.Time, err error) bool {
-	away, changed := m.outage.note(now, m.spread(), err)
+	away, changed := m.outage.note(now, m.key, m.spread(), err)
 	switch {
 	case changed && away:
 		m.deps.Log.Warn("nobody answers this controller, it tries once a second", "controller", m.controller.Name, "cause", err)

@@ -26,6 +26,11 @@ func mends(change *cache.Change) bool {
 	return !reflect.DeepEqual(withoutStatus(before), withoutStatus(after))
 }
 
+// replaces tells whether a change of a manifest is its end, or puts another of the same name in its place.
+func replaces(change *cache.Change) bool {
+	return change.OldMeta != nil && (change.NewMeta == nil || change.OldMeta.UID != change.NewMeta.UID)
+}
+
 // withoutStatus takes away what a write of the status changes. The object is the caller's own.
 func withoutStatus(object map[string]any) map[string]any {
 	delete(object, "status")

@@ -14,7 +14,8 @@ import (
 
 // While nobody answers.
 const (
-	// outageAfter is how many passes in a row must fail because nobody answers before a controller takes it for an outage.
+	// outageAfter is how many passes in a row, no two of one manifest behind each other, must fail because nobody answers before a
+	// controller takes it for an outage. What only one manifest meets is its own trouble.
 	outageAfter = 3
 	// probeEvery is the shortest time between two passes of one controller in an outage.
 	probeEvery = time.Second
@@ -27,6 +28,7 @@ const (
 type outage struct {
 	mu     sync.Mutex
 	failed int
+	last   Key
 	down   bool
 	probe  time.Time
 }
@@ -51,7 +53,7 @@ func (o *outage) hold(now time.Time, spread float64) {
 }
 
 // note takes the end of a pass. away tells that it failed of an outage that is known, changed that the outage began or ended with it.
-func (o *outage) note(now time.Time, spread float64, err error) (away, changed bool) {
+func (o *outage) note(now time.Time, key Key, spread float64, err error) (away, changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !isOutage(err) {
@@ -59,7 +61,10 @@ func (o *outage) note(now time.Time, spread float64, err error) (away, changed b
 		o.failed, o.down = 0, false
 		return false, changed
 	}
-	if o.failed++; o.failed >= outageAfter && !o.down {
+	if o.failed == 0 || o.last != key {
+		o.failed++
+	}
+	if o.last = key; o.failed >= outageAfter && !o.down {
 		o.down, changed = true, true
 		o.hold(now, spread)
 	}

@@ -121,7 +121,13 @@ func TestOutageLetsOneLookForAll(t *testing.T) {
 			if wait := o.admit(now, 0.5); wait != 0 {
 				t.Errorf("pass %d waits %v", i, wait)
 			}
-			o.note(now, 0.5, cache.ErrSourceDown)
+			o.note(now, Key{Name: "alone"}, 0.5, cache.ErrSourceDown)
+		}
+		if wait := o.admit(now, 0); wait != 0 {
+			t.Errorf("for the trouble of one manifest another waits %v", wait)
+		}
+		for i := range outageAfter {
+			o.note(now, Key{Name: fmt.Sprint(i)}, 0.5, cache.ErrSourceDown)
 		}
 		if wait := o.admit(now, 0); wait < probeEvery {
 			t.Errorf("in an outage a pass waits %v", wait)
@@ -133,7 +139,7 @@ func TestOutageLetsOneLookForAll(t *testing.T) {
 		if wait := o.admit(now, 1); wait < probeEvery || wait > probeEvery+comeBack {
 			t.Errorf("beside the look a pass waits %v", wait)
 		}
-		o.note(now, 0, errors.New("refused by somebody who is there"))
+		o.note(now, Key{}, 0, errors.New("refused by somebody who is there"))
 		if wait := o.admit(now, 0); wait != 0 {
 			t.Errorf("after an answer a pass waits %v", wait)
 		}

@@ -38,6 +38,7 @@ type ward struct {
 	cache      *cache.Cache
 	system     *supervision.System
 	breaker    *Breaker
+	reporter   *Reporter
 	events     *record.FakeRecorder
 	patches    int
 	kinds      []Read
@@ -67,6 +68,7 @@ func (w *ward) startOver(source cache.Source) {
 	w.breaker = NewBreaker(w.cache, clock)
 	deps := Deps{Cache: w.cache, Clock: clock, Log: log, Breaker: w.breaker}
 	deps.Reporter = NewReporter(deps, patcher{w: w}, nil)
+	w.reporter = deps.Reporter
 	w.events = record.NewFakeRecorder(10_000)
 	deps.Reporter.events = w.events
 	var err error

@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -151,7 +153,7 @@ func (r *Reporter) changed(base string, c supervision.Change) {
 
 // failed takes a pass that ended in an error, the failures-th in a row.
 func (r *Reporter) failed(controller string, key Key, failures int, err error) {
-	if r == nil || failures < failuresTold || isOutage(err) {
+	if r == nil || failures < failuresTold || isOutage(err) && !errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 	r.complain(controller, key, func(about *cache.Meta, k *complaint) {
@@ -311,12 +313,13 @@ func (r *Reporter) tellAll(ctx context.Context, beat func()) bool {
 	return true
 }
 
+// dirty lists the objects whose conditions may have to be written, and those that are gone, to be forgotten.
 func (r *Reporter) dirty() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var keys []string
 	for key, p := range r.patients {
-		if p.dirty {
+		if p.dirty || r.cache.MetaByKey(key) == nil {
 			keys = append(keys, key)
 		}
 	}
@@ -436,10 +439,15 @@ func (r *Reporter) inheritKind(name schema.GroupKind) {
 		return
 	}
 	for _, at := range r.cache.Names(kind) {
-		if object, ok := r.cache.Record(kind, at.Namespace, at.Name); ok {
+		if object, ok := r.cache.Record(kind, at.Namespace, at.Name); ok && mentionsOurs(object.Value) {
 			r.inheritFrom(object)
 		}
 	}
+}
+
+// mentionsOurs is a quick look at an encoded object, which few will pass.
+func mentionsOurs(encoded []byte) bool {
+	return bytes.Contains(encoded, []byte(ConditionHealthy)) || bytes.Contains(encoded, []byte(ConditionHotLoop))
 }
 
 // inheritFrom notes bad conditions that an earlier life of the process wrote and did not take back. This life knows better.
