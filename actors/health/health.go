@@ -85,14 +85,14 @@ func (h *Health) live() (out []check) {
 	return out
 }
 
-// ready passes a child once it was seen running: one that stalls later is /livez' business.
+// ready passes a child once it was seen running: one that stalls later is /livez' business, but for a port.
 func (h *Health) ready(ctx context.Context) []check {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	out := []check{{"store", h.Store(ctx)}}
 	for _, v := range verdicts(h.System, h.Root) {
 		c := check{name: v.Name}
-		if !v.Observed {
+		if !v.Observed || v.Port {
 			c.err = v.Reason
 		}
 		out = append(out, c)

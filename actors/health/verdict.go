@@ -21,6 +21,8 @@ type Verdict struct {
 	Observed bool
 	// Passing states are on their way to another one and not worth a line in the log.
 	Passing bool
+	// Port is set for what is only ready while it is alive.
+	Port bool
 }
 
 // verdicts judges every worker of the tree. The members of a pool are judged only when
@@ -34,6 +36,9 @@ func verdicts(sys *supervision.System, root string) (out []Verdict) {
 		v.Passing = !n.Hung && (n.State == core.Starting || n.State == core.Stopping)
 		if v.Reason == nil && pooled(n) {
 			return true
+		}
+		if ports[n.Row] {
+			v.asPort(n, sys.Steady())
 		}
 		out = append(out, v)
 		return true
