@@ -115,6 +115,7 @@ func (w Work) Step() (more bool) {
 		w.c.runJob(w.job.ctx, w.job.finish, w.job.Job, w.job.record)
 		return false
 	case w.lost != nil:
+		// What goes on is the mailbox: the message is lost once.
 		w.c.handled(w.lost, errGoexit)
 		if w.c.goesOn() {
 			w.c.sys.launch(w.c)
