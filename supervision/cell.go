@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
@@ -104,7 +103,7 @@ func newCell(sys *System, sl *slot, gen uint64, spec *Spec, o owner) *cell {
 
 // start gives the cell its first message.
 func (c *cell) start() {
-	c.born = c.sys.steady().UnixNano()
+	c.born = c.sys.watched()
 	c.watched.Store(true)
 	c.sys.track(c)
 	c.sys.launch(c)
@@ -287,7 +286,7 @@ func (c *cell) fault(kind FaultKind, err error, stack []byte, doing string) Faul
 	now := c.sys.clock.Now()
 	f := Fault{Kind: kind, Path: c.slot.path, Generation: c.gen, Message: doing, Err: err, Stack: stack, Since: now, At: now}
 	if ns := c.busySince(); ns != 0 {
-		f.Since = time.Unix(0, ns)
+		f.Since = c.sys.shown(ns)
 	}
 	return f
 }

@@ -121,9 +121,9 @@ func (v *view) cell(c *cell) Node {
 		n.BusyWith = fmt.Sprintf("%T", c.current)
 	}
 	if busy := c.busySince(); busy != 0 {
-		n.BusyFor = time.Duration(c.sys.steady().UnixNano() - busy)
+		n.BusyFor = time.Duration(c.sys.watched() - busy)
 	}
-	v.jobs(&n, c.jobs)
+	v.jobs(&n, c)
 	h := c.handler
 	c.mu.Unlock()
 	if v.shallow {
@@ -152,12 +152,12 @@ func (v *view) place(sl *slot, spec *Spec) Node {
 }
 
 // jobs reads the jobs of a cell, whose lock is held.
-func (v *view) jobs(n *Node, jobs []*jobRecord) {
-	n.Jobs = len(jobs)
-	for _, j := range jobs {
+func (v *view) jobs(n *Node, c *cell) {
+	n.Jobs = len(c.jobs)
+	for _, j := range c.jobs {
 		n.JobNames = append(n.JobNames, j.name)
 		n.Hung = n.Hung || j.reported
-		if beat := time.Unix(0, j.lastBeat.Load()); beat.After(n.LastBeat) {
+		if beat := c.sys.shown(j.lastBeat.Load()); beat.After(n.LastBeat) {
 			n.LastBeat = beat
 		}
 	}

@@ -17,11 +17,10 @@ var errJobSpec = errors.New("a job needs a Deadline, BeatWithin or Endless")
 // jobName stands for the message of a fault in a job.
 type jobName string
 
-// jobRecord is what the watchdog knows of a running job; times are Unix nanoseconds, 0 for
-// no limit.
+// jobRecord is what the watchdog knows of a running job; times are those of System.watched, 0
+// for no limit.
 type jobRecord struct {
 	name     string
-	started  time.Time
 	overdue  int64
 	within   time.Duration
 	lastBeat atomic.Int64
@@ -33,9 +32,9 @@ func (c *cell) Go(j Job) {
 	if c.sys.tap != nil {
 		j = c.sys.tap.Job(c, j)
 	}
-	now := c.sys.steady()
-	r := &jobRecord{name: j.Name, started: now, within: j.BeatWithin}
-	r.lastBeat.Store(now.UnixNano())
+	now := c.sys.watched()
+	r := &jobRecord{name: j.Name, within: j.BeatWithin}
+	r.lastBeat.Store(now)
 	if j.Deadline <= 0 && j.BeatWithin <= 0 && !j.Endless || j.Run == nil {
 		c.postOwn(JobDone{Name: j.Name, Err: fmt.Errorf("cannot run job %s: %w", j.Name, errJobSpec)})
 		return
@@ -43,7 +42,7 @@ func (c *cell) Go(j Job) {
 	ctx, cancel := context.WithCancelCause(c.labels(c.Context()))
 	stopTimer := func() bool { return true }
 	if j.Deadline > 0 {
-		r.overdue = now.Add(j.Deadline + c.spec.StopTimeout).UnixNano()
+		r.overdue = now + int64(j.Deadline+c.spec.StopTimeout)
 		c.sys.window(c.spec.StopTimeout)
 		stopTimer = c.sys.clock.AfterFunc(j.Deadline, func() { cancel(context.DeadlineExceeded) })
 	}
@@ -77,7 +76,7 @@ func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
 		c.jobEnded(r, done, failed)
 	}()
 	pprof.SetGoroutineLabels(ctx)
-	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.steady().UnixNano()) })
+	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.watched()) })
 	if done.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		done.Err = fmt.Errorf("%w (limit %s): %w", context.DeadlineExceeded, j.Deadline, done.Err)
 	}

@@ -246,7 +246,7 @@ func (p *pool) disownChildren() {
 	for _, m := range members {
 		m.dropNext()
 		from := m.State
-		m.Enter(core.Idle, p.sys.clock.Now())
+		m.Enter(core.Idle, p.sys.steady())
 		m.moved(from, m.slot.gen.Load(), core.Move{Abandoned: true})
 	}
 	p.mu.Unlock()

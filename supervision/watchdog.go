@@ -31,14 +31,18 @@ type watchdog struct {
 	tick, now atomic.Int64
 
 	mu sync.Mutex
-	// round counts the timers; only the last one counts.
+	// round counts the timers; only the last one counts. due is when it should fire.
 	round  uint64
+	due    int64
 	disarm func() bool
+	// stalled is how long nothing ran, so that nobody could show a sign of life: the machine
+	// or the process was stopped, or much too busy.
+	stalled atomic.Int64
 
 	// dumpMu guards the last dump of all goroutines and when it was taken.
 	dumpMu sync.Mutex
 	dump   [][]byte
-	dumpAt time.Time
+	dumpAt int64
 }
 
 // window makes the watchdog fast enough for a window it has to judge.
@@ -73,12 +77,34 @@ func (s *System) arm() {
 	if s.exec != nil {
 		after = s.exec.Watch
 	}
-	s.dog.disarm = after(time.Duration(s.dog.tick.Load()), func() { s.look(round) })
+	tick := s.dog.tick.Load()
+	s.dog.due = s.watched() + tick
+	s.dog.disarm = after(time.Duration(tick), func() { s.look(round) })
+}
+
+// watched is the time by which children are judged, in nanoseconds: it stands still while
+// nothing ran. Signs of life are noted in it.
+func (s *System) watched() int64 { return s.steady().UnixNano() - s.dog.stalled.Load() }
+
+// shown turns a time by which children are judged into one for people.
+func (s *System) shown(watched int64) time.Time {
+	return s.epoch.Add(time.Duration(watched + s.dog.stalled.Load() - s.epoch.UnixNano()))
+}
+
+// excuse notes that the watchdog itself was held up: whatever held it up held up those it
+// watches, too.
+func (s *System) excuse() {
+	s.dog.mu.Lock()
+	defer s.dog.mu.Unlock()
+	if late := s.watched() - s.dog.due; late > s.dog.tick.Load() {
+		s.dog.stalled.Add(late)
+	}
 }
 
 func (s *System) look(round uint64) {
+	s.excuse()
 	begin := s.clock.Now()
-	s.scan(s.steady().UnixNano())
+	s.scan(s.watched())
 	s.gauges.scan.Store(int64(s.clock.Now().Sub(begin)))
 	s.dog.mu.Lock()
 	defer s.dog.mu.Unlock()
@@ -101,7 +127,7 @@ func (d *watchdog) rest() {
 // scan checks every child and reports the hung ones.
 func (s *System) scan(now int64) {
 	s.dog.now.Store(now)
-	s.dog.forgetDump(time.Unix(0, now))
+	s.dog.forgetDump(now)
 	var hung []*cell
 	s.mu.Lock()
 	for _, c := range s.cells {
@@ -173,7 +199,7 @@ func (c *cell) reportHang(now int64) {
 		err = errNotReady
 	}
 	f := c.fault(Hang, err, c.stack(), doing)
-	f.Since = time.Unix(0, since)
+	f.Since = c.sys.shown(since)
 	c.sys.record(f, c.slot)
 	if c.end(false) {
 		c.owner.childFault(c, f)
@@ -198,7 +224,7 @@ func (c *cell) hungIn(now int64) (doing string, since int64, ok bool) {
 	for _, j := range c.jobs {
 		if j.hung(now) {
 			j.reported = true
-			return "job " + j.name, max(j.lastBeat.Load(), j.started.UnixNano()), true
+			return "job " + j.name, j.lastBeat.Load(), true
 		}
 	}
 	if c.overdue(now) {
@@ -233,17 +259,21 @@ func (s *System) allStacks() [][]byte {
 	d := &s.dog
 	d.dumpMu.Lock()
 	defer d.dumpMu.Unlock()
-	if now := s.clock.Now(); d.dump == nil || now.Sub(d.dumpAt) >= time.Duration(d.tick.Load()) {
+	if now := s.watched(); d.dump == nil || d.stale(now) {
 		d.dump, d.dumpAt = dumpStacks(), now
 	}
 	return d.dump
 }
 
+// stale tells whether the last dump may be older than a hang that is judged now. The lock is
+// held.
+func (d *watchdog) stale(now int64) bool { return now-d.dumpAt >= d.tick.Load()*ticksPerWindow/2 }
+
 // forgetDump gives the memory of an old dump back.
-func (d *watchdog) forgetDump(now time.Time) {
+func (d *watchdog) forgetDump(now int64) {
 	d.dumpMu.Lock()
 	defer d.dumpMu.Unlock()
-	if d.dump != nil && now.Sub(d.dumpAt) >= time.Duration(d.tick.Load()) {
+	if d.stale(now) {
 		d.dump = nil
 	}
 }
