@@ -415,6 +415,8 @@ func TestManyHangTogether(t *testing.T) {
 		tmpl.Policy[core.Hang].Backoff.Initial = time.Millisecond
 	}, func(root *supervision.Spec) { root.Group.MaxAbandoned = 2 * many })
 	release := make(chan struct{})
+	defer stopped(t, s)
+	defer close(release)
 	for i := range many {
 		s.Send(pool.Ensure(strconv.Itoa(i), talker(&journal{}, "m").Start), step(func(supervision.Context) error { <-release; return nil }))
 	}
@@ -424,6 +426,4 @@ func TestManyHangTogether(t *testing.T) {
 			t.Fatalf("%s of %s without its stack:\n%s", f.Kind, f.Path, f.Stack)
 		}
 	}
-	close(release)
-	stopped(t, s)
 }
