@@ -268,3 +268,19 @@ func TestZombiesAreShown(t *testing.T) {
 		t.Errorf("its stack: %v\n%s", err, text)
 	}
 }
+
+// TestSlowFollowersAreToldWhatTheyMissed holds that a reader who does not read costs nothing
+// but its own completeness.
+func TestSlowFollowersAreToldWhatTheyMissed(t *testing.T) {
+	sys, _ := steered(t)
+	s := &steering{sys: sys}
+	news, lost, cancel := s.subscribe("node/kubelet")
+	defer cancel()
+	for i := range followBuffer + 5 {
+		sys.Report(supervision.Fault{Kind: supervision.ErrorReturn, Path: "node/kubelet/sync", Generation: uint64(i), Err: errors.New("flood")})
+		sys.Report(supervision.Fault{Kind: supervision.ErrorReturn, Path: "node/kubeletry", Err: errors.New("of somebody else")})
+	}
+	if len(news) != followBuffer || lost.Load() != 5 {
+		t.Errorf("%d wait and %d are lost, want %d and 5", len(news), lost.Load(), followBuffer)
+	}
+}
