@@ -123,8 +123,17 @@ func (s *sched) Run(w supervision.Work) {
 	case j.Endless && !s.inline(w.Path(), j.Name):
 		s.dozing = append(s.dozing, &sleeper{until: func() bool { return ctx.Err() != nil }, item: item{work: w}})
 	default:
-		s.after(s.jobDelay(j), delayed, w.Path(), func() { s.add(item{work: w}) })
+		s.later(s.jobDelay(j), w)
 	}
+}
+
+// later makes work ready after a delay.
+func (s *sched) later(d time.Duration, w supervision.Work) {
+	if d == 0 {
+		s.add(item{work: w})
+		return
+	}
+	s.after(d, delayed, w.Path(), func() { s.add(item{work: w}) })
 }
 
 // jobDelay chooses how long a job takes to get going.
