@@ -57,7 +57,7 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(body))
 	}
 	if sick {
-		fmt.Fprintln(os.Stderr, "nodeactor: some parts are not healthy; the node's log says why")
+		fmt.Fprintln(os.Stderr, "nodeactor: some parts are not healthy; nodeactor tree and nodeactor faults say more")
 		return exitCode(1)
 	}
 	return nil

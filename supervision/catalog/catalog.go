@@ -1,7 +1,7 @@
 // Package catalog is the closed list of the product's children: for each kind its
 // windows, restart type, strategy, budget and one policy cell for each kind of fault.
 //
-// It is data only. The tree is put together in actors/node; a row without constructor
+// It is data only; Apply changes single children of a tree as a configuration says. The tree is put together in actors/node; a row without constructor
 // there, or a constructor without row, fails a test.
 package catalog
 

@@ -247,15 +247,28 @@ func (c *checker) window(field string, t Text, into *time.Duration) {
 
 // windowsNest holds that no override lets a supervisor be given up while a child of it is
 // still within its own window.
-func (a *applier) windowsNest(root *supervision.Spec) {
+func (a *applier) windowsNest(root *supervision.Spec, sources string) {
 	was := map[string]need{}
 	needs(root, root.ID, func(path string) *core.ChildSpec { return &a.places[path].ChildSpec }, was)
 	now := map[string]need{}
 	needs(root, root.ID, func(path string) *core.ChildSpec { return a.wanted[path] }, now)
 	for _, path := range a.paths {
-		a.outlives(path, "start", was[path].start, now[path].start)
-		a.outlives(path, "stop", was[path].stop, now[path].stop)
+		c := &checker{source: sources, target: path}
+		c.outlives("start", was[path].start, now[path].start)
+		c.outlives("stop", was[path].stop, now[path].stop)
+		a.findings = append(a.findings, c.findings...)
 	}
+}
+
+// windowSources names the overrides that set windows: together they may ask for too much.
+func windowSources(overrides []Override) string {
+	var sources []string
+	for _, o := range overrides {
+		if o.Windows != nil && o.Source != "" {
+			sources = append(sources, o.Source)
+		}
+	}
+	return strings.Join(sources, ", ")
 }
 
 // room is how long the children of a supervisor may take altogether, and what it has.
@@ -281,11 +294,9 @@ func needs(s *supervision.Spec, path string, spec func(path string) *core.ChildS
 	return start, stop
 }
 
-func (a *applier) outlives(path, what string, was, now room) {
+func (c *checker) outlives(what string, was, now room) {
 	if now != was && now.has < now.needs {
-		c := &checker{target: path}
 		c.wrong("its children may take %s to %s, one after the other, and windows.%s gives it %s; shorten theirs or lengthen its own", short(now.needs), what, what, short(now.has))
-		a.findings = append(a.findings, c.findings...)
 	}
 }
 

@@ -108,7 +108,7 @@ func Apply(root *supervision.Spec, overrides []Override) error {
 			}
 		}
 	}
-	a.windowsNest(root)
+	a.windowsNest(root, windowSources(overrides))
 	if len(a.findings) > 0 {
 		return errors.Join(a.findings...)
 	}
