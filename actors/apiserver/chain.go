@@ -22,7 +22,7 @@ var isLongRunning = filters.BasicLongRunningRequestCheck(
 // out are those that would do nothing here: tracing and latency recording without a receiver, audit without a backend, CORS and HSTS
 // without a configuration.
 func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http.Handler {
-	h := genericfilters.WithAuthorization(s.refusingTreeWrites(s.observed(api)), c.Authorization.Authorizer, c.Serializer)
+	h := genericfilters.WithAuthorization(s.refusingTreeWrites(s.observed(compressing(api))), c.Authorization.Authorizer, c.Serializer)
 	h = filters.WithMaxInFlightLimit(h, maxReadsInFlight, maxWritesInFlight, isLongRunning)
 	h = impersonation.WithConstrainedImpersonation(h, c.Authorization.Authorizer, c.Serializer)
 	h = genericfilters.WithAuthentication(h, c.Authentication.Authenticator, genericfilters.Unauthorized(c.Serializer), audiences, c.Authentication.RequestHeaderConfig)
