@@ -20,6 +20,7 @@ type options struct {
 	idle                           time.Duration
 	only                           string
 	podStarts                      int
+	blast                          time.Duration
 	large, skipPeer, skipOwn       bool
 	pprof                          string
 	kbenchArgs                     []string
@@ -39,6 +40,7 @@ func main() {
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long idleness is watched, once per side; 0 leaves it out")
 	flag.StringVar(&o.only, "only", loadMeasures, "the kit's `measures` to run")
 	flag.IntVar(&o.podStarts, "pod-starts", 50, "pods whose start is timed on nodeactor; 0 leaves it out")
+	flag.DurationVar(&o.blast, "blast", 80*time.Second, "how long the API is loaded beside a controller that panics and one that does not, in turns; 0 leaves it out")
 	flag.BoolVar(&o.large, "large", false, "also schedule 10,000 pods on 5,000 fake nodes, on nodeactor alone")
 	flag.BoolVar(&o.skipPeer, "skip-peer", false, "measure nodeactor alone")
 	flag.BoolVar(&o.skipOwn, "skip-own", false, "measure the peer alone")

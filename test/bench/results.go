@@ -34,7 +34,7 @@ func (r *results) add(label, measure string, l line) {
 // brief is a line for the eyes of whoever waits for the end of the run.
 func brief(measure string, l line) string {
 	text := measure
-	for _, key := range []string{"error", "first_error", "seconds", "per_s", "p50_ms", "p99_ms", "rss_mib", "cpu_percent", "write_bytes_per_s", "api_s", "node_ready_s", "usable_s", "bound_s", "megabytes"} {
+	for _, key := range []string{"error", "first_error", "seconds", "per_s", "calm_p50_ms", "calm_p99_ms", "p50_ms", "p99_ms", "p50_ratio", "p99_ratio", "panics_per_s", "rss_mib", "cpu_percent", "write_bytes_per_s", "api_s", "node_ready_s", "usable_s", "bound_s", "megabytes"} {
 		if v, ok := l[key]; ok {
 			text += fmt.Sprintf("  %s=%v", key, v)
 		}

@@ -4,7 +4,7 @@
 #   BENCH_KIT   folder of the benchmark kit (upstream/run.sh, kbench/)            (required)
 #   PEER_BIN    folder of the upstream programs; built there when they are missing  .peerbin in the temporary folder
 #   BENCH_OUT   file of the raw lines                                              bench.jsonl in the temporary folder
-#   further arguments go to the program, see `run.sh --help`: --rounds 3, --only create_seq,deploy, --skip-peer, --large,
+#   further arguments go to the program, see `run.sh --help`: --rounds 3, --only create_seq,deploy, --skip-peer, --large, --blast 80s,
 #   --pprof DIR, and after -- flags of the load program, such as -- --configmaps 4000
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -104,6 +104,7 @@ func (p *peer) stop() error {
 type own struct {
 	options
 	dir, pprofAddr string
+	further        []string // arguments of the node
 	cmd            *exec.Cmd
 	exited         chan error
 	log            *os.File
@@ -124,7 +125,7 @@ func freeAddr() string {
 	return l.Addr().String()
 }
 
-func (n *own) cgroup() string { return "/nabench" + fmt.Sprint(os.Getpid()) }
+func (n *own) cgroup() string { return "/nabench" + fmt.Sprint(os.Getpid()) + filepath.Base(n.dir) }
 
 func (n *own) start(ctx context.Context) (line, error) {
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
@@ -139,6 +140,7 @@ func (n *own) start(ctx context.Context) (line, error) {
 		"run", "--data-dir", n.dir, "--node-name", "bench", "--api-addr", freeAddr(), "--kubelet-addr", freeAddr(),
 		"--etcd-addr", freeAddr(), "--cgroup-root", n.cgroup(), "--pod-cidr", "10.199.0.0/24", "--log-level", "warn",
 	}
+	args = append(args, n.further...)
 	if n.pprof != "" {
 		n.pprofAddr = freeAddr()
 		args = append(args, "--pprof-addr", n.pprofAddr)
@@ -175,6 +177,11 @@ func (n *own) extra(ctx context.Context, r *results, round int) error {
 	}
 	if n.podStarts > 0 {
 		if err := n.timePodStarts(ctx, r); err != nil {
+			return err
+		}
+	}
+	if n.blast > 0 {
+		if err := n.blastRadius(ctx, r); err != nil {
 			return err
 		}
 	}

@@ -79,6 +79,10 @@ var rows = []row{
 	{"RSS after the load", "MiB", "rss_after", key("rss_mib"), goal{atMost, 300, 200}},
 	{"pod start, p50", "ms", "pod_start", key("p50_ms"), goal{atMost, 150, 150}},
 	{"pod start, p99", "ms", "pod_start", key("p99_ms"), goal{atMost, 500, 300}},
+	{"a controller panics 100/s: get, p99 beside calm", "×", "blast_get", key("p99_ratio"), goal{atMost, 1.25, 1.1}},
+	{"the same: create, p99", "×", "blast_create", key("p99_ratio"), goal{atMost, 1.25, 1.1}},
+	{"the same: list 100, p99", "×", "blast_list", key("p99_ratio"), goal{atMost, 1.25, 1.1}},
+	{"the same: panics borne", "per s", "blast_get", key("panics_per_s"), goal{}},
 	{"10,000 pods on 5,000 nodes", "per s", "large_deploy", key("per_s"), goal{atLeast, 1500, 4000}},
 	{"stripped programs", "MB", "size", key("megabytes"), goal{atMost, 130, 100}},
 }
