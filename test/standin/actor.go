@@ -42,6 +42,11 @@ func (w *World) code(path string, spec core.ChildSpec) supervision.Handler {
 	return a
 }
 
+// Member makes the stand-in of a member of the pool at path.
+func (w *World) Member(path, id string) supervision.Handler {
+	return w.code(path+"/"+id, w.templates[path])
+}
+
 // actor is one generation of one stand-in.
 type actor struct {
 	world  *World
@@ -58,13 +63,12 @@ func (a *actor) Receive(ctx supervision.Context, msg any) error {
 	a.ctx = ctx
 	switch m := msg.(type) {
 	case supervision.Started:
-		a.world.note(a.path, ctx.Generation(), "start")
+		a.world.begun(ctx)
 		if err := a.act(AtStart); err != nil {
 			return err
 		}
 		a.begin()
 	case supervision.Stopping:
-		a.world.note(a.path, ctx.Generation(), "stop")
 		return a.act(AtStop)
 	case Poke:
 		return a.poked(m)
@@ -189,7 +193,7 @@ func (a *actor) work() {
 		if !h.Reads && !h.Writes {
 			return nil, nil
 		}
-		return nil, a.world.Store.do(c, a.path, h.Writes)
+		return nil, a.world.Store.do(c, ctx, h.Writes)
 	}})
 }
 
@@ -210,7 +214,7 @@ func (a *actor) fill() {
 	path := a.path[:strings.LastIndexByte(a.path, '/')+1] + a.habits.Fills
 	pool := a.ctx.System().Pool(path)
 	for _, id := range members[a.habits.Fills] {
-		pool.Ensure(id, func() supervision.Handler { return a.world.code(path+"/"+id, a.world.templates[path]) })
+		pool.Ensure(id, func() supervision.Handler { return a.world.Member(path, id) })
 	}
 	a.ctx.After(a.habits.Look, fill{})
 }

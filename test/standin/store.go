@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // Condition is how the store answers.
@@ -30,10 +32,12 @@ var (
 
 // Store is a fake that can be as bad to each child as a test wants.
 type Store struct {
+	// Taken, which may be nil, is told whose effect was taken.
+	Taken func(path string, generation uint64)
+
 	mu   sync.Mutex
 	to   map[string]Condition
 	lost chan struct{}
-	done int
 }
 
 func newStore() *Store { return &Store{to: map[string]Condition{}, lost: make(chan struct{})} }
@@ -53,13 +57,6 @@ func (s *Store) Fail() {
 	s.lost = make(chan struct{})
 }
 
-// Done is how many effects the store has taken.
-func (s *Store) Done() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.done
-}
-
 // open returns what tells the keeper that its store has failed.
 func (s *Store) open() <-chan struct{} {
 	s.mu.Lock()
@@ -67,22 +64,24 @@ func (s *Store) open() <-chan struct{} {
 	return s.lost
 }
 
-// do is one effect of the child at path.
-func (s *Store) do(ctx context.Context, path string, write bool) error {
-	s.mu.Lock()
-	c := s.to[path]
-	if c == Fine || c == Full && !write {
-		s.done++
+// do is one effect of a generation.
+func (s *Store) do(ctx context.Context, c supervision.Context, write bool) error {
+	if err := supervision.CheckFence(ctx); err != nil {
+		return err
 	}
+	s.mu.Lock()
+	how := s.to[c.Path()]
 	s.mu.Unlock()
 	switch {
-	case c == Stalled:
-		<-ctx.Done()
-		return ctx.Err()
-	case c == Gone:
+	case how == Stalled:
+		return c.Clock().Sleep(ctx, ever)
+	case how == Gone:
 		return ErrGone
-	case c == Full && write:
+	case how == Full && write:
 		return ErrFull
+	}
+	if s.Taken != nil {
+		s.Taken(c.Path(), c.Generation())
 	}
 	return nil
 }

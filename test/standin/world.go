@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,17 +17,21 @@ import (
 // errMade is returned where a test asked for an error.
 var errMade = errors.New("an error was asked for")
 
-// Event is one line of the journal.
-type Event struct {
-	Path       string
-	Generation uint64
-	// What is start, stop or fenced.
-	What string
+// generation is one life of a child.
+type generation struct {
+	path string
+	gen  uint64
 }
 
 // World is what the stand-ins of one tree share. The zero value is not usable: see NewWorld.
 type World struct {
 	Store *Store
+	// Hold blocks its caller until the condition holds; where a scheduler runs everything it is
+	// the scheduler's. Nil blocks the goroutine until Free.
+	Hold func(until func() bool)
+
+	// Begun, which may be nil, is told of each generation that begins.
+	Begun func(path string, f supervision.Fence)
 
 	// templates are those of the pools, by path.
 	templates map[string]core.ChildSpec
@@ -35,7 +40,7 @@ type World struct {
 	plans   map[place]plan
 	mail    map[string]bool
 	handled map[string]int
-	journal []Event
+	refused []generation
 	free    chan struct{}
 	freed   atomic.Bool
 }
@@ -92,24 +97,24 @@ func (w *World) Handled(path string) int {
 	return w.handled[path]
 }
 
-// Journal is what happened so far, in order.
-func (w *World) Journal() []Event {
+// Refused is how many effects were refused to generations that came back from a hang too late.
+func (w *World) Refused() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Event(nil), w.journal...)
+	return len(w.refused)
 }
 
-// Forget empties the journal.
-func (w *World) Forget() {
+// RefusedTo tells whether that happened to a generation.
+func (w *World) RefusedTo(path string, gen uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.journal = nil
+	return slices.Contains(w.refused, generation{path, gen})
 }
 
-func (w *World) note(path string, gen uint64, what string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.journal = append(w.journal, Event{path, gen, what})
+func (w *World) begun(c supervision.Context) {
+	if w.Begun != nil {
+		w.Begun(c.Path(), c.Fence())
+	}
 }
 
 func (w *World) handledOne(path string) {
@@ -148,9 +153,9 @@ func (w *World) act(ctx context.Context, c supervision.Context, spec *core.Child
 	case CannotBind:
 		return &supervision.BindError{Addr: c.Path(), Err: syscall.EADDRINUSE}
 	case Blocks:
-		<-ctx.Done()
+		_ = c.Clock().Sleep(ctx, ever)
 	case Wedges:
-		<-w.free
+		w.wedge()
 		w.lateEffect(c)
 	case Spins:
 		for !w.freed.Load() {
@@ -162,9 +167,23 @@ func (w *World) act(ctx context.Context, c supervision.Context, spec *core.Child
 	return nil
 }
 
+// ever is longer than any test.
+const ever = 1 << 62 * time.Nanosecond
+
+// wedge waits for Free.
+func (w *World) wedge() {
+	if w.Hold != nil {
+		w.Hold(w.freed.Load)
+		return
+	}
+	<-w.free
+}
+
 // lateEffect is what a generation tries that has come back from a hang.
 func (w *World) lateEffect(c supervision.Context) {
 	if c.Fence().Check() != nil {
-		w.note(c.Path(), c.Generation(), "fenced")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.refused = append(w.refused, generation{c.Path(), c.Generation()})
 	}
 }

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodeactor/nodeactor/actors/node"
+	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/harness"
+	"github.com/nodeactor/nodeactor/test/standin"
+)
+
+const (
+	// repairWithin is the virtual time in which everything must run again when no cause is left:
+	// the longest back-offs of a few levels after one another.
+	repairWithin = time.Hour
+	// earlyStopOdds is how many runs there are to one that is stopped in the middle.
+	earlyStopOdds = 10
+)
+
+// TestTree is the storm over the product's tree.
+func TestTree(t *testing.T) {
+	blueprint := theTree(t)
+	harness.Sim(t, func(k *harness.Kit) { run(k, blueprint) }, harness.Seeds(seeds), harness.Once())
+}
+
+// TestTreeTwice runs each seed twice: the two traces have to be equal.
+func TestTreeTwice(t *testing.T) {
+	blueprint := theTree(t)
+	harness.Sim(t, func(k *harness.Kit) { run(k, blueprint) }, harness.Seeds(seeds/10))
+}
+
+// theTree is the product's.
+func theTree(t *testing.T) supervision.Spec {
+	t.Helper()
+	blueprint, err := node.Blueprint(node.Config{DataDir: t.TempDir(), NodeName: "host"}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := standin.Unknown(standin.Declared(&blueprint)); len(rows) > 0 {
+		t.Fatalf("say in standin.Of how these children live: %v", rows)
+	}
+	return blueprint
+}
+
+// run is one seed.
+func run(k *harness.Kit, blueprint supervision.Spec) {
+	s := newStorm(k, blueprint)
+	for range 1 + k.Rand().IntN(mostDeeds) {
+		s.deed()
+	}
+	if k.Rand().IntN(earlyStopOdds) > 0 {
+		s.repair()
+	}
+	k.Stop()
+	s.world.Free()
+	k.Settle()
+	s.judge()
+}
+
+// repair mends every cause and waits until everything runs, or the tree has ended by itself.
+func (s *storm) repair() {
+	s.mend()
+	if s.k.Rand().IntN(2) == 0 {
+		s.world.Free()
+	}
+	s.k.Await(repairWithin, func() bool { return s.rules.allRun() || s.exited() != nil })
+}
+
+// exited is why the tree ended by itself; nil when it did not.
+func (s *storm) exited() *supervision.Exit {
+	if s.exit == nil {
+		select {
+		case e := <-s.sys.Done():
+			s.exit = &e
+		default:
+		}
+	}
+	return s.exit
+}
+
+// judge looks at the end.
+func (s *storm) judge() {
+	if e := s.exited(); e != nil {
+		s.rules.mayExit(*e)
+	}
+	if a := s.k.Account(); a.Waiting != 0 {
+		s.k.Errorf("the books do not close: %+v", a)
+	}
+	s.sometimes()
+}
+
+// sometimes holds that the storms get where something can go wrong.
+func (s *storm) sometimes() {
+	parked, escalated := s.rules.seen[core.Parked], false
+	for _, f := range s.k.Faults() {
+		escalated = escalated || strings.HasPrefix(f.Message, "escalation")
+	}
+	s.k.Sometimes("the tree ends by itself", s.exited() != nil)
+	s.k.Sometimes("a generation is abandoned", s.rules.abandoned > 0)
+	s.k.Sometimes("a member is parked", parked)
+	s.k.Sometimes("a supervisor fails", escalated)
+	s.k.Sometimes("an abandoned generation is refused its effect", s.world.Refused() > 0)
+	s.k.Sometimes("messages are dead letters", s.k.Account().DeadLettered > 0)
+}
