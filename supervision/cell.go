@@ -263,8 +263,9 @@ func (c *cell) fail(err error, msg any) {
 	}
 }
 
-// letChildrenGo is for a supervisor whose own code failed: its children are fenced and stop
-// in their own time, and nobody waits for what it can no longer know.
+// letChildrenGo is for a supervisor whose own code failed, or that is disowned itself: its
+// children are fenced and stop in their own time, and nobody waits for what it can no longer
+// know.
 func (c *cell) letChildrenGo() {
 	c.disownChildren()
 	c.mu.Lock()
@@ -422,13 +423,16 @@ func (c *cell) abandon(stack []byte) bool {
 	return true
 }
 
-// disown fences the cell and lets it stop in its own time, because nobody is left to wait.
+// disown fences the cell and lets it stop in its own time, because nobody is left to wait. A
+// supervisor does not wait for its own children then, either.
 func (c *cell) disown() {
 	c.fenced.Store(true)
 	c.sys.leaveBehind(c, nil)
 	c.stop()
 	c.slot.cell.CompareAndSwap(c, nil)
-	c.disownChildren()
+	if c.spec.Kind == core.Supervisor {
+		c.letChildrenGo()
+	}
 }
 
 func (c *cell) disownChildren() {

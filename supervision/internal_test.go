@@ -93,6 +93,41 @@ func brokenSupervisor(t *testing.T, strategy core.Strategy) {
 	}
 }
 
+// TestBrokenBranchIsGoneInTheEnd holds that of everything below a broken supervisor, groups and
+// pools within groups, nothing stays once its children have stopped.
+func TestBrokenBranchIsGoneInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, pool := testSpec("child", core.Worker), testSpec("pool", core.Supervisor)
+		child.Start = func() Handler { return HandlerFunc(func(Context, any) error { return nil }) }
+		pool.Group.Strategy, pool.Template = core.Pool, &child
+		inner, outer, root := testSpec("inner", core.Supervisor), testSpec("outer", core.Supervisor), testSpec("root", core.Supervisor)
+		inner.Children = []Spec{child, pool}
+		outer.Children = []Spec{inner}
+		root.Children = []Spec{outer}
+		if err := s.Start(root); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			s.Pool("root/outer/inner/pool").Ensure("m", child.Start)
+			synctest.Wait()
+			s.reg.find("root/outer").cell.Load().postControl(injection{Panic})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if len(s.left) > 0 || len(s.cells) != 5 {
+				t.Errorf("%d generations run, and %v were left behind", len(s.cells), s.left)
+			}
+		}
+		s.Stop(t.Context())
+		if len(s.cells) > 0 {
+			t.Errorf("%d generations run after the stop", len(s.cells))
+		}
+	})
+}
+
 // TestOnlyWhatRunsIsLeftBehind holds that a child which has exited already is no zombie.
 func TestOnlyWhatRunsIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

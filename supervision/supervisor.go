@@ -130,8 +130,12 @@ func (s *supervisor) at(i int) *cell {
 }
 
 func (s *supervisor) startChild(a core.Action) {
-	c := s.sys.build(&s.spec.Children[a.Child], s.pathOf(a.Child), a.Gen, s)
 	s.mu.Lock()
+	if s.disowned {
+		s.mu.Unlock()
+		return
+	}
+	c := s.sys.build(&s.spec.Children[a.Child], s.pathOf(a.Child), a.Gen, s)
 	s.cells[a.Child] = c
 	s.mu.Unlock()
 	c.start()
