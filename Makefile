@@ -9,10 +9,11 @@ KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/comp
               -X k8s.io/component-base/version.gitTreeState=clean -X k8s.io/component-base/version.gitCommit=nodeactor-$(VERSION) \
               -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE) -X k8s.io/client-go/pkg/version.gitMajor=1 -X k8s.io/client-go/pkg/version.gitMinor=37
 LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
-# What is run under the race detector, in one build of each package; the end-to-end tests drive the real binary instead.
-UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm)
+# What is run under the race detector, in one build of each package; the end-to-end tests drive the real binary instead, and
+# the proofs run in virtual time, many thousand times.
+UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm -e /test/faultmatrix -e /test/sim)
 
-.PHONY: help deps build run test lint unit e2e vm stall bench crash clean
+.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall bench crash clean
 help: ## Show the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
@@ -32,15 +33,24 @@ binaries:
 run: build ## Start a node here, with a demo Deployment of two replicas; Ctrl-C stops it.
 	@hack/run-demo.sh
 
-test: ## Everything: formatting, vet, staticcheck, import rules, unit tests under the race detector, end-to-end and cgroup v2 tests.
+test: ## Everything: formatting, vet, staticcheck, import rules, unit tests under the race detector, the proofs of supervision, end-to-end and cgroup v2 tests.
 	@hack/deps.sh test
-	@$(MAKE) --no-print-directory lint binaries unit e2e vm
+	@$(MAKE) --no-print-directory lint binaries unit proofs e2e vm
 
 lint: ## gofmt, go vet, staticcheck.
 	@hack/lint.sh
 
 unit: ## Unit and integration tests, with the race detector.
 	go test $(GOFLAGS_P) -race -shuffle=on -timeout 15m $(UNIT)
+
+proofs: ## Every fault in every child, and 10,000 seeds of a storm over the whole tree, in virtual time.
+	go test $(GOFLAGS_P) -count=1 -timeout 15m -v ./test/faultmatrix ./test/sim
+
+sim: ## A million seeds of that storm; SEEDS, FIRST and JOBS choose others.
+	@test/sim/run.sh
+
+faults: binaries ## Every fault in every child of a real node (needs root).
+	NODEACTOR_BIN=$(CURDIR)/$(BIN) NODEACTOR_FAULTS=all go test -count=1 -timeout 30m -v -run TestFaultsOfARealNode ./test/e2e/
 
 e2e: binaries ## End-to-end tests: the real binary, the real kubectl, real containers (needs root).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -p 1 ./test/e2e/ ./test/crash/
