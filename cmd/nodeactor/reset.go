@@ -19,7 +19,10 @@ func resetCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Long: `Stops the node that runs on the data directory, ends its containers and removes their
 cgroups, mounts, namespaces, links, firewall table and the data directory itself. All objects
-and images of the cluster are lost. Without --yes it only says what it would remove.`,
+and images of the cluster are lost. Without --yes it only says what it would remove.
+
+A node that systemd keeps running has to be taken from it first:
+systemctl disable --now nodeactor`,
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
 	var c node.Config
@@ -40,6 +43,9 @@ func reset(ctx context.Context, c node.Config, yes bool, out io.Writer) error {
 		say("would remove:")
 		node.Describe(c, say)
 		return fmt.Errorf("nothing was removed; add --yes to do it")
+	}
+	if err := notUnderSystemd(c); err != nil {
+		return err
 	}
 	return node.Reset(ctx, c, say)
 }
