@@ -194,3 +194,42 @@ func TestAnnouncedWritersAreKnownBeforeTheirAnswer(t *testing.T) {
 		t.Error("it is watched for ever")
 	}
 }
+
+func TestBusyTellsOnceWhenItBeginsAndEnds(t *testing.T) {
+	b, now, began, ended := &Busy{}, someTime, 0, 0
+	look := func() {
+		switch continuous, news := b.Turned(now); {
+		case news && continuous:
+			began++
+		case news:
+			ended++
+		}
+	}
+	for range 49 {
+		b.Note(now)
+		b.Note(now)
+		look()
+		now = now.Add(time.Second)
+	}
+	if began != 0 || b.Seconds(now) != 49 {
+		t.Fatalf("continuous after %d busy seconds", b.Seconds(now))
+	}
+	for range 100 {
+		b.Note(now)
+		look()
+		now = now.Add(time.Second)
+	}
+	if began != 1 || ended != 0 || b.Seconds(now) != busySpan-1 {
+		t.Errorf("began %d times, ended %d times, %d busy seconds", began, ended, b.Seconds(now))
+	}
+	now = now.Add(30 * time.Second)
+	look()
+	look()
+	if ended != 1 {
+		t.Errorf("ended %d times", ended)
+	}
+	b.Note(now.Add(-time.Hour))
+	if b.Seconds(now.Add(2*time.Minute)) != 0 {
+		t.Error("idle seconds do not age out")
+	}
+}

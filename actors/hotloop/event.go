@@ -1,6 +1,9 @@
 package hotloop
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Writer is who writes. It is comparable.
 type Writer struct {
@@ -30,12 +33,13 @@ func (o Object) String() string {
 	if o.Group != "" {
 		s += "." + o.Group
 	}
-	if o.Namespace != "" {
-		s += " " + o.Namespace + "/" + o.Name
-	} else {
-		s += " " + o.Name
+	switch {
+	case o.Name == "" && o.Namespace != "":
+		return s + " in " + o.Namespace
+	case o.Namespace != "":
+		return s + " " + o.Namespace + "/" + o.Name
 	}
-	return s
+	return strings.TrimRight(s+" "+o.Name, " ")
 }
 
 // EventKind names what happened. New ones go at the end.

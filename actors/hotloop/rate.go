@@ -48,11 +48,10 @@ func (p *pair) turn(now time.Time, wakes uint64) {
 		p.began, p.writes, p.noOps, p.wakes = now, 0, 0, wakes
 	}
 	second := now.Unix()
-	switch passed := second - p.last; {
-	case passed >= busySpan || passed < 0:
+	if passed := second - p.last; passed >= busySpan || passed < 0 {
 		p.busy, p.slow, p.slowWakes = 0, 0, wakes
-	default:
-		p.busy = p.busy << uint(passed) & (1<<busySpan - 1)
+	} else {
+		p.busy = shifted(p.busy, passed)
 	}
 	p.last = second
 	p.busy |= 1

@@ -27,6 +27,8 @@ type Breaker struct {
 
 	mu       sync.Mutex
 	detector *hotloop.Detector
+	// busy tells of each controller in which seconds it changed something.
+	busy map[string]*hotloop.Busy
 	// deleters are those who first asked for a deletion; recent holds their keys in order, next is the place of the next.
 	deleters map[hotloop.Object]hotloop.Writer
 	recent   [deletionsKept]hotloop.Object
@@ -37,7 +39,7 @@ type Breaker struct {
 func NewBreaker(reader *cache.Cache, clock Clock) *Breaker {
 	return &Breaker{
 		cache: reader, clock: clock, tripped: func(hotloop.Trip) {},
-		detector: hotloop.New(), deleters: map[hotloop.Object]hotloop.Writer{},
+		detector: hotloop.New(), deleters: map[hotloop.Object]hotloop.Writer{}, busy: map[string]*hotloop.Busy{},
 	}
 }
 
@@ -101,16 +103,22 @@ func (b *Breaker) admit(w hotloop.Writer, method string, object hotloop.Object) 
 
 // answered takes the API's answer to a write of ours; before is the version there was.
 func (b *Breaker) answered(w hotloop.Writer, method string, object hotloop.Object, before int64, status int) {
-	if object.Name == "" {
-		if method == http.MethodPost && refused(status) {
-			b.step(hotloop.Event{Kind: hotloop.Refused, Writer: w, Object: object})
-		}
-		return
+	good := status < http.StatusBadRequest
+	same := good && before != 0 && b.version(object) == before
+	if good && !same {
+		b.noteBusy(w.Name)
 	}
-	if status >= http.StatusBadRequest {
-		return
+	switch {
+	case object.Name == "" && method == http.MethodPost && refused(status):
+		b.step(hotloop.Event{Kind: hotloop.Refused, Writer: w, Object: object})
+	case object.Name != "" && good:
+		b.wrote(w, method, object, same)
 	}
-	event := hotloop.Event{Kind: hotloop.Wrote, Writer: w, Object: object, Same: before != 0 && b.version(object) == before}
+}
+
+// wrote feeds a write of an object that there is.
+func (b *Breaker) wrote(w hotloop.Writer, method string, object hotloop.Object, same bool) {
+	event := hotloop.Event{Kind: hotloop.Wrote, Writer: w, Object: object, Same: same}
 	b.mu.Lock()
 	if method == http.MethodDelete {
 		b.noteDeletion(w, object)
@@ -121,6 +129,27 @@ func (b *Breaker) answered(w hotloop.Writer, method string, object hotloop.Objec
 		event.Content = b.content(object)
 	}
 	b.step(event)
+}
+
+func (b *Breaker) noteBusy(controller string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy[controller] == nil {
+		b.busy[controller] = &hotloop.Busy{}
+	}
+	b.busy[controller].Note(b.clock.Now())
+}
+
+// turned calls each for the controllers that began or ceased to write in nearly every second.
+func (b *Breaker) turned(each func(controller string, continuous bool, seconds int)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	for controller, busy := range b.busy {
+		if continuous, news := busy.Turned(now); news {
+			each(controller, continuous, busy.Seconds(now))
+		}
+	}
 }
 
 // refused tells a refusal from a race with another writer, and from a server that is not up to it.

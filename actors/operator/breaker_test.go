@@ -19,6 +19,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/cache/cachetest"
 	"github.com/nodeactor/nodeactor/actors/hotloop"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // served is an API that takes a write by calling a function.
@@ -321,6 +322,33 @@ func TestHotLoop_APauseEndsWithItsManifest(t *testing.T) {
 		}
 		if n := w.reporter.complaining.Load(); n != 0 {
 			t.Errorf("complaints of %d objects are left", n)
+		}
+	})
+}
+
+// TestA7_AControllerThatNeverRestsIsNamedOnce writes another object in each second: no loop at any of them, but no rest either.
+func TestA7_AControllerThatNeverRestsIsNamedOnce(t *testing.T) {
+	inWard(t, func(w *ward) {
+		w.start()
+		w.breaker = NewBreaker(w.cache, supervision.RealClock()) // one that no reporter asks
+		ctx, said := withWriter(t.Context(), writerOf("test", Key{"ns", "busy"})), []string{}
+		look := func() {
+			w.breaker.turned(func(controller string, continuous bool, _ int) {
+				said = append(said, fmt.Sprint(controller, " ", continuous))
+			})
+		}
+		for i := range 80 {
+			w.put(fmt.Sprint("m", i), 1)
+			if err := w.setStatus(ctx, fmt.Sprint("m", i), 7); err != nil {
+				t.Fatal(err)
+			}
+			look()
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		look()
+		if len(said) != 2 || said[0] != "test true" || said[1] != "test false" {
+			t.Errorf("said %q", said)
 		}
 	})
 }

@@ -292,6 +292,7 @@ func (r *Reporter) rest(ctx context.Context, retry time.Duration) {
 	}
 }
 
+// releaseAll ends the pauses that are over and looks who never rests.
 func (r *Reporter) releaseAll() {
 	if r.breaker == nil {
 		return
@@ -299,6 +300,13 @@ func (r *Reporter) releaseAll() {
 	for _, trip := range r.breaker.release() {
 		r.released(trip)
 	}
+	r.breaker.turned(func(controller string, continuous bool, seconds int) {
+		if continuous {
+			r.log.Warn("a controller writes in nearly every second", "controller", controller, "busy_seconds", seconds, "of", 60)
+			return
+		}
+		r.log.Info("a controller does not write in nearly every second any more", "controller", controller, "busy_seconds", seconds)
+	})
 }
 
 // tellAll brings the conditions of all objects up to date; false after the first write that failed.
