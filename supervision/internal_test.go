@@ -128,6 +128,27 @@ func TestBrokenBranchIsGoneInTheEnd(t *testing.T) {
 	})
 }
 
+// TestDisownedPoolStopsNobody holds that the late stop of a generation of a pool leaves the
+// members of its successor alone.
+func TestDisownedPoolStopsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := crowd(t, 3)
+		old := s.reg.find("root/pool").cell.Load()
+		old.postControl(injection{Panic})
+		time.Sleep(time.Minute)
+		s.Pool("root/pool").Ensure("new", func() Handler { return HandlerFunc(func(Context, any) error { return nil }) })
+		synctest.Wait()
+		if err := s.reg.pool("root/pool").Receive(old, Stopping{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n, ok := s.Look("root/pool/new"); !ok || n.State != core.Running {
+			t.Errorf("the member of the new pool is %v", n.State)
+		}
+		s.Stop(t.Context())
+	})
+}
+
 // TestOnlyWhatRunsIsLeftBehind holds that a child which has exited already is no zombie.
 func TestOnlyWhatRunsIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

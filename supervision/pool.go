@@ -112,7 +112,7 @@ func (p *pool) Receive(ctx Context, msg any) error {
 	case Started:
 		p.begin(ctx.(*cell))
 	case Stopping:
-		p.endAll()
+		p.endAll(ctx.(*cell))
 	}
 	return nil
 }
@@ -125,9 +125,14 @@ func (p *pool) begin(self *cell) {
 	self.hold()
 }
 
-// endAll stops every member at once: they do not depend on each other.
-func (p *pool) endAll() {
+// endAll stops every member at once: they do not depend on each other. A generation of the
+// pool that was disowned has none any more; they may be its successor's by now.
+func (p *pool) endAll(self *cell) {
 	p.mu.Lock()
+	if p.self != self {
+		p.mu.Unlock()
+		return
+	}
 	p.ending = true
 	members := p.listed()
 	p.mu.Unlock()
