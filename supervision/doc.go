@@ -56,7 +56,7 @@
 //
 // # Subpackages
 //
-// core is the pure step from event to actions; catalog the closed list of the product's
+// core is the pure step from event to actions, and core/play replays what it decides; catalog the closed list of the product's
 // children; serve the actor behind every network port; hazards the reasons, as tests, why
 // the kernel is our own. test/harness tests actors under it. DESIGN.md has the rejected alternatives.
 package supervision
