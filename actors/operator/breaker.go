@@ -83,20 +83,24 @@ func outsider(user, manager string) hotloop.Writer {
 
 // admit holds back a writer that pauses, and one whose next creation would be one too many.
 func (b *Breaker) admit(w hotloop.Writer, method string, object hotloop.Object) error {
-	if _, paused := b.paused(w); paused {
-		return fmt.Errorf("cannot write %s: %w", object, ErrPaused)
-	}
-	if object.Name != "" {
-		b.mu.Lock()
+	now := b.clock.Now()
+	b.mu.Lock()
+	_, pauses := b.detector.Paused(now, w)
+	var trip hotloop.Trip
+	tripped := false
+	switch {
+	case pauses:
+	case object.Name != "":
 		b.detector.Announce(w, object)
-		b.mu.Unlock()
-		return nil
+	case method == http.MethodPost:
+		trip, tripped = b.detector.Step(now, hotloop.Event{Kind: hotloop.Creating, Writer: w, Object: object})
 	}
-	if method != http.MethodPost {
-		return nil
+	b.mu.Unlock()
+	if tripped {
+		b.tripped(trip)
 	}
-	if b.step(hotloop.Event{Kind: hotloop.Creating, Writer: w, Object: object}) {
-		return fmt.Errorf("cannot create %s: %w", object, ErrPaused)
+	if pauses || tripped {
+		return fmt.Errorf("cannot write %s: %w", object, ErrPaused)
 	}
 	return nil
 }
@@ -132,12 +136,15 @@ func (b *Breaker) wrote(w hotloop.Writer, method string, object hotloop.Object, 
 }
 
 func (b *Breaker) noteBusy(controller string) {
+	now := b.clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.busy[controller] == nil {
-		b.busy[controller] = &hotloop.Busy{}
+	busy := b.busy[controller]
+	if busy == nil {
+		busy = &hotloop.Busy{}
+		b.busy[controller] = busy
 	}
-	b.busy[controller].Note(b.clock.Now())
+	busy.Note(now)
 }
 
 // turned calls each for the controllers that began or ceased to write in nearly every second.
