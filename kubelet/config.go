@@ -138,8 +138,9 @@ type Ledger interface {
 // LeaseHeartbeat takes the renewals of a node's Lease without writing to the store: the API shows the latest renewal
 // whenever the Lease or the Node is read.
 type LeaseHeartbeat interface {
-	// Renewed says that node was alive at t. It must not block.
-	Renewed(node string, t time.Time)
+	// Renewed says that node was alive at t. It must not block. A generation that was replaced is not believed: the error is
+	// supervision.ErrFenced then.
+	Renewed(ctx context.Context, node string, t time.Time) error
 }
 
 // Authorizer decides whether an authenticated client may call the kubelet's server.

@@ -66,7 +66,9 @@ func (n *nodeLeaseChild) renew(ctx supervision.Context) {
 	if err == nil {
 		wait = renewEvery
 		if n.Heartbeat != nil {
-			n.Heartbeat.Renewed(n.Config.NodeName, now)
+			if err := n.Heartbeat.Renewed(ctx.Context(), n.Config.NodeName, now); err != nil {
+				ctx.Log().Warn("a renewal of the lease is refused", "why", err)
+			}
 		}
 	}
 	ctx.After(wait, renewTime{})

@@ -271,9 +271,12 @@ func (s *syncChild) deleted(uid string) {
 
 // recordPod writes the pod to the ledger before anything of it is made.
 func (s *syncChild) recordPod(ctx supervision.Context, p *v1.Pod) {
-	ctx.Go(supervision.Job{Name: "record", Deadline: ledgerDeadline, Run: func(context.Context, func()) (any, error) {
+	ctx.Go(supervision.Job{Name: "record", Deadline: ledgerDeadline, Run: func(c context.Context, _ func()) (any, error) {
 		copied := *p
 		copied.ManagedFields = nil
+		if err := supervision.CheckFence(c); err != nil {
+			return nil, err
+		}
 		return podRecorded{string(p.UID), s.Ledger.Put(pod.LedgerBucket, string(p.UID), &copied)}, nil
 	}})
 }
@@ -281,7 +284,10 @@ func (s *syncChild) recordPod(ctx supervision.Context, p *v1.Pod) {
 func (s *syncChild) recorded(ctx supervision.Context, r podRecorded) {
 	p := s.assigning[r.uid]
 	if p == nil { // deleted meanwhile
-		ctx.Go(supervision.Job{Name: "forget", Deadline: ledgerDeadline, Run: func(context.Context, func()) (any, error) {
+		ctx.Go(supervision.Job{Name: "forget", Deadline: ledgerDeadline, Run: func(c context.Context, _ func()) (any, error) {
+			if err := supervision.CheckFence(c); err != nil {
+				return nil, err
+			}
 			return nil, s.Ledger.Delete(pod.LedgerBucket, r.uid)
 		}})
 		return

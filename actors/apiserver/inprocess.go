@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // InProcess returns a client configuration with which code of this process calls the API as the given user: no socket, no TLS, no limit on
@@ -50,8 +52,23 @@ type inProcess struct {
 }
 
 // RoundTrip serves the request. A request that is answered as a whole runs on the caller's goroutine; a stream runs on its own, ends with
-// the request's context or the closing of its body, and hands out what the handler has written since the last flush.
+// the request's context or the closing of its body, and hands out what the handler has written since the last flush. A write of a
+// generation that was replaced, before it or while it waited, fails with supervision.ErrFenced, which no client tries again.
 func (t *inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		return t.serve(req)
+	}
+	if err := supervision.CheckFence(req.Context()); err != nil {
+		return nil, err
+	}
+	resp, err := t.serve(req)
+	if fenced := supervision.CheckFence(req.Context()); fenced != nil && (err != nil || resp.StatusCode == http.StatusForbidden) {
+		return nil, fenced
+	}
+	return resp, err
+}
+
+func (t *inProcess) serve(req *http.Request) (*http.Response, error) {
 	if err := t.server.waitAssembled(req.Context()); err != nil {
 		return nil, err
 	}

@@ -307,10 +307,14 @@ type heartbeats struct {
 func newHeartbeats() *heartbeats { return &heartbeats{at: map[string]time.Time{}} }
 
 // Renewed implements kubelet.LeaseHeartbeat.
-func (h *heartbeats) Renewed(node string, t time.Time) {
+func (h *heartbeats) Renewed(ctx context.Context, node string, t time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := supervision.CheckFence(ctx); err != nil {
+		return err
+	}
 	h.at[node] = t
+	return nil
 }
 
 // Last is when node was last heard of; false when it never was.

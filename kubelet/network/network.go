@@ -10,6 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // Network is the pod network of one node. It is safe for concurrent use.
@@ -114,8 +116,12 @@ func (n *Network) enter(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-n.turn:
-		return nil
 	}
+	if err := supervision.CheckFence(ctx); err != nil {
+		n.leave()
+		return err
+	}
+	return nil
 }
 
 func (n *Network) leave() { n.turn <- struct{}{} }

@@ -298,9 +298,15 @@ func (a *Actor) finalize(ctx supervision.Context, now time.Time) {
 	p, removed, last := a.pod, a.removed, a.m.Status(now)
 	a.env.Table.setStatus(a.uid, last, nil)
 	a.job(ctx, "finalize", apiDeadline, func(c context.Context) apply {
-		err := a.env.Volumes.Purge(a.uid)
+		err := supervision.CheckFence(c)
+		if err == nil {
+			err = a.env.Volumes.Purge(a.uid)
+		}
 		if err == nil && !removed {
 			err = a.deleteFromAPI(c, p, last)
+		}
+		if err == nil {
+			err = supervision.CheckFence(c)
 		}
 		if err == nil {
 			err = a.env.Ledger.Delete(LedgerBucket, a.uid)

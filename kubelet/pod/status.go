@@ -107,7 +107,7 @@ func (a *Actor) write(ctx supervision.Context, s v1.PodStatus) {
 		got, err := patchStatus(c, a.env.Client.CoreV1().Pods(p.Namespace), p, old, s)
 		var saveErr error
 		if save {
-			saveErr = a.save(p, s)
+			saveErr = a.save(c, p, s)
 		}
 		return func(a *Actor, ctx supervision.Context, now time.Time) {
 			w.writing = false
@@ -145,7 +145,10 @@ func saveMark(s *v1.PodStatus) string {
 	return mark
 }
 
-func (a *Actor) save(p *v1.Pod, s v1.PodStatus) error {
+func (a *Actor) save(ctx context.Context, p *v1.Pod, s v1.PodStatus) error {
+	if err := supervision.CheckFence(ctx); err != nil {
+		return err
+	}
 	copied := *p
 	copied.Status = s
 	copied.ManagedFields = nil

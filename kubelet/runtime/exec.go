@@ -16,6 +16,9 @@ import (
 
 // Exec implements Runtime.
 func (e *Engine) Exec(ctx context.Context, id string, spec ExecSpec) (int, error) {
+	if err := supervision.CheckFence(ctx); err != nil {
+		return 0, fmt.Errorf("cannot exec in container %s: %w", id, err)
+	}
 	c, running, err := e.lookup(id)
 	if err != nil {
 		return 0, fmt.Errorf("cannot exec: %w", err)

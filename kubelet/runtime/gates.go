@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"sync"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // gates serialise work by key. Waiting ends with the context.
@@ -16,12 +18,17 @@ type gate struct {
 	users int
 }
 
-// enter waits for its turn at key; the caller calls leave when done.
+// enter waits for its turn at key; the caller calls leave when done. A generation that was replaced meanwhile gets none.
 func (g *gates) enter(ctx context.Context, key string) (leave func(), err error) {
 	one := g.join(key)
 	select {
 	case one.turn <- struct{}{}:
-		return func() { <-one.turn; g.part(key, one) }, nil
+		leave = func() { <-one.turn; g.part(key, one) }
+		if err := supervision.CheckFence(ctx); err != nil {
+			leave()
+			return nil, err
+		}
+		return leave, nil
 	case <-ctx.Done():
 		g.part(key, one)
 		return nil, ctx.Err()

@@ -9,10 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nodeactor/nodeactor/kubelet/runtime/wire"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // Signal implements Runtime.
-func (e *Engine) Signal(_ context.Context, id string, sig syscall.Signal) error {
+func (e *Engine) Signal(ctx context.Context, id string, sig syscall.Signal) error {
+	if err := supervision.CheckFence(ctx); err != nil {
+		return fmt.Errorf("cannot signal container %s: %w", id, err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c, err := e.find(id)
@@ -56,6 +60,9 @@ func (e *Engine) lookup(id string) (*container, bool, error) {
 
 // Kill implements Runtime.
 func (e *Engine) Kill(ctx context.Context, id string) error {
+	if err := supervision.CheckFence(ctx); err != nil {
+		return fmt.Errorf("cannot kill container %s: %w", id, err)
+	}
 	c, _, err := e.lookup(id)
 	if err != nil {
 		return fmt.Errorf("cannot kill: %w", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/kubelet/runtime/wire"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // StartContainer implements Runtime.
@@ -100,6 +101,9 @@ func (e *Engine) run(ctx context.Context, p *pod, c *container) error {
 		return startError(wire.Reply{}, err)
 	}
 	defer leave()
+	if err := supervision.CheckFence(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.StartDeadline, ErrDeadline)
 	defer cancel()
 	request := wire.StartRequest{Layout: e.layout, Sandbox: p.record.Spec, Spec: c.record.Spec, Cgroup: c.record.Cgroup, Pause: c.record.Pause}
