@@ -32,6 +32,8 @@ const (
 	reportBeat = 90 * time.Second
 	// reportLook is the longest it waits before it looks whether a pause is over; reportWrite bounds one write of conditions.
 	reportLook, reportWrite = time.Second, 5 * time.Second
+	// reportPace is the rest after conditions were written: a reconciler that panics all the time must not cost a write each time.
+	reportPace = time.Second
 	// reportIdle is the longest it waits when nobody complains.
 	reportIdle = 30 * time.Second
 	// reportRetryFirst and reportRetryLast bound the doubling wait after a failed write.
@@ -267,6 +269,7 @@ func (r *Reporter) run(ctx context.Context, beat func()) error {
 		r.releaseAll()
 		if r.tellAll(ctx, beat) {
 			retry = 0
+			_ = r.clock.Sleep(ctx, reportPace)
 			continue
 		}
 		retry = min(max(2*retry, reportRetryFirst), reportRetryLast)
