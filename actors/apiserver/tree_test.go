@@ -162,6 +162,15 @@ func TestActorsAreReadFromTheTree(t *testing.T) {
 	if c := a.Status.Conditions[0]; c.Type != api.ConditionReady || c.Status != metav1.ConditionTrue {
 		t.Errorf("got %+v", c)
 	}
+	if a.Status.CPU != "" || a.Status.CPUMeasured != nil {
+		t.Errorf("nobody has measured, and there is %q of %v", a.Status.CPU, a.Status.CPUMeasured)
+	}
+	if _, err := f.sys.MeasureCPU(f.ctx, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if now := f.actor(t, "node:scheduler").Status; now.CPU == "" || now.CPUMeasured == nil {
+		t.Errorf("after a measurement there is %q of %v", now.CPU, now.CPUMeasured)
+	}
 	if root := f.actor(t, "node"); root.Spec.Kind != api.Supervisor || root.Spec.Supervisor != "" || root.UID == a.UID {
 		t.Errorf("got %+v", root)
 	}
