@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nodeactor/nodeactor/store/engine"
@@ -58,6 +59,10 @@ var (
 	ErrClosed = index.ErrClosed
 	// ErrDamaged is returned when a file of the store cannot be read as what it is; the error names it.
 	ErrDamaged = engine.ErrDamaged
+	// ErrStalled is returned when the disk does not take writes.
+	ErrStalled = engine.ErrStalled
+	// ErrNoSpace is returned when the disk, or the store's quota of it, is full.
+	ErrNoSpace = engine.ErrNoSpace
 	// ErrLocked is returned when another process uses the directory.
 	ErrLocked = engine.ErrLocked
 )
@@ -80,7 +85,7 @@ type Store struct {
 
 	compactMu sync.Mutex
 	marked    int64 // revision at the last Maintain
-	compacted int64
+	compacted atomic.Int64
 }
 
 // Open opens the store of cfg.Dir and returns when it can read and write and its index is filled.

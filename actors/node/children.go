@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/cluster/identity"
+	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/serve"
 )
@@ -127,10 +128,16 @@ func (t *ticker) Receive(ctx supervision.Context, msg any) error {
 
 func (p *parts) maintenanceChild() supervision.Handler {
 	return &ticker{name: "compact", every: compactEvery, limit: 25 * time.Second, do: func(ctx context.Context) error {
-		if s, _ := p.store.get(); s != nil {
-			return s.Maintain(ctx)
+		s, _ := p.store.get()
+		if s == nil {
+			return nil
 		}
-		return nil
+		err := s.Maintain(ctx)
+		if store.Passes(err) {
+			p.log.Info("compaction waits for the next time", "why", err)
+			return nil
+		}
+		return err
 	}}
 }
 

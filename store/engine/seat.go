@@ -27,6 +27,8 @@ type Seat struct {
 	member atomic.Pointer[Member]
 	pace   pace
 	room   room
+	// refusing and waiting are what was said of writes.
+	refusing, waiting spell
 
 	mu sync.Mutex // one change of member at a time
 	// left is a member that was taken away and did not end in time.
@@ -194,11 +196,15 @@ func (s *Seat) admit(ctx context.Context, bytes int) (*Member, error) {
 		return nil, err
 	}
 	if err := s.room.check(s.cfg.Clock.Now(), bytes); err != nil {
+		s.refusing.begin(s.cfg.Log, "writes are refused", "reason", err)
 		return nil, err
 	}
+	s.refusing.end(s.cfg.Log, "writes are taken again")
 	if !s.pace.stalled(s.cfg.Clock.Now(), m.applied()) {
+		s.waiting.end(s.cfg.Log, "writes go on")
 		return m, nil
 	}
+	s.waiting.begin(s.cfg.Log, "writes wait: none has reached the disk for a while", "dir", s.cfg.Dir)
 	if err := s.flowing(ctx, m, queueFor); err != nil {
 		return nil, err
 	}
