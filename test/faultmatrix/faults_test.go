@@ -5,6 +5,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/faultmatrix/oracle"
 	"github.com/nodeactor/nodeactor/test/standin"
 )
 
@@ -14,7 +15,7 @@ type fault struct {
 	// boot arranges what is to be there before the tree starts; bring brings the fault about.
 	boot, bring func(c *trial)
 	// declared is what the catalog says comes of it.
-	declared func(c *trial) fate
+	declared func(c *trial) oracle.Fate
 	// kind is that of the fault that has to be recorded; none stands for no fault.
 	kind supervision.FaultKind
 	// unstoppable: the generation would not stop and has to be abandoned.
@@ -70,18 +71,18 @@ func whileStopping(d standin.Deed) func(c *trial) {
 	}
 }
 
-func declared(kind supervision.FaultKind) func(c *trial) fate {
-	return func(c *trial) fate { return ofFault(c.child, kind) }
+func declared(kind supervision.FaultKind) func(c *trial) oracle.Fate {
+	return func(c *trial) oracle.Fate { return oracle.OfFault(c.child, kind) }
 }
 
-func declaredByHand(c *trial) fate {
+func declaredByHand(c *trial) oracle.Fate {
 	if c.child.Parent == nil {
-		return newFate()
+		return oracle.Untouched()
 	}
-	return byHand(c.child)
+	return oracle.ByHand(c.child)
 }
 
-func untouched(*trial) fate { return newFate() }
+func untouched(*trial) oracle.Fate { return oracle.Untouched() }
 
 // faults are the columns, in the order of the table.
 var faults = []fault{
@@ -111,17 +112,17 @@ func hasParent(n *standin.Node) bool { return n.Parent != nil }
 
 // declaredAtBoot is the fate of a child that fails while the tree starts: younger siblings have
 // no older generation then. Pools are filled when their elder siblings run.
-func declaredAtBoot(kind supervision.FaultKind) func(c *trial) fate {
-	return func(c *trial) fate {
-		f := ofFault(c.child, kind)
-		if f.exit || c.child.Member || c.subject.Member {
+func declaredAtBoot(kind supervision.FaultKind) func(c *trial) oracle.Fate {
+	return func(c *trial) oracle.Fate {
+		f := oracle.OfFault(c.child, kind)
+		if f.Exit || c.child.Member || c.subject.Member {
 			return f
 		}
-		only := newFate()
-		only.moves[c.child.Path]++
+		only := oracle.Untouched()
+		only.Moves[c.child.Path]++
 		for _, kid := range c.child.Kids {
 			if kid.Index <= c.subject.Index {
-				only.restarted(kid)
+				only.Restarted(kid)
 			}
 		}
 		return only
@@ -206,17 +207,17 @@ func storeIs(condition standin.Condition) func(c *trial) {
 
 // onStore is what a child's habits make of a bad store: who keeps it fails with it, whose work
 // may not fail fails too, and everybody else tries again.
-func onStore(c *trial) fate {
+func onStore(c *trial) oracle.Fate {
 	h := standin.Of[c.subject.Spec.Row]
 	switch {
 	case h.Owns && c.condition == standin.Gone:
-		return ofFault(c.child, core.ErrorReturn)
+		return oracle.OfFault(c.child, core.ErrorReturn)
 	case h.Strict:
-		f := ofFault(c.child, core.ErrorReturn)
+		f := oracle.OfFault(c.child, core.ErrorReturn)
 		c.failsAgain = true
 		return f
 	}
-	return newFate()
+	return oracle.Untouched()
 }
 
 // clockJumps sets the wall clock while a message and a job are in progress.

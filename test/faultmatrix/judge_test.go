@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/faultmatrix/oracle"
 	"github.com/nodeactor/nodeactor/test/standin"
 )
 
 // compare holds the generations, the faults and who was abandoned to what is declared.
 func (c *trial) compare() {
 	want := c.declared(c)
-	if want.exit {
+	if want.Exit {
 		return
 	}
 	times := uint64(1)
@@ -20,8 +21,8 @@ func (c *trial) compare() {
 		times = max(1, uint64(c.count(c.subject.Path)))
 	}
 	if c.restartsFirst {
-		for path, by := range byHand(c.subject).moves {
-			want.moves[path] += by
+		for path, by := range oracle.ByHand(c.subject).Moves {
+			want.Moves[path] += by
 		}
 	}
 	for _, n := range c.nodes {
@@ -31,16 +32,16 @@ func (c *trial) compare() {
 	c.judgeAbandoned()
 }
 
-func (c *trial) compareOne(n *standin.Node, want fate, times uint64) {
-	moved, wanted := c.moved(n), want.moves[n.Path]*times
+func (c *trial) compareOne(n *standin.Node, want oracle.Fate, times uint64) {
+	moved, wanted := c.moved(n), want.Moves[n.Path]*times
 	least := wanted
 	if n.Path != c.child.Path {
-		least = min(wanted, want.moves[n.Path]) // it may not have come up between two faults
+		least = min(wanted, want.Moves[n.Path]) // it may not have come up between two faults
 	}
 	switch {
-	case want.anew[n.Path] && c.after[n.Path].Generation == c.before[n.Path].Generation:
+	case want.Anew[n.Path] && c.after[n.Path].Generation == c.before[n.Path].Generation:
 		c.errorf("%s is still the same", n.Path)
-	case !want.anew[n.Path] && (moved > wanted || moved < least):
+	case !want.Anew[n.Path] && (moved > wanted || moved < least):
 		c.errorf("%s was started anew %d times, not %d", n.Path, moved, wanted)
 	}
 }
@@ -58,11 +59,11 @@ func (c *trial) moved(n *standin.Node) uint64 {
 // compareBoot is compare for a fault during the first start.
 func (c *trial) compareBoot() {
 	want := c.declared(c)
-	if want.exit {
+	if want.Exit {
 		return
 	}
 	for _, n := range c.nodes {
-		if anew := c.isAnew(n); anew != (want.moves[n.Path] > 0) && !want.anew[n.Path] {
+		if anew := c.isAnew(n); anew != (want.Moves[n.Path] > 0) && !want.Anew[n.Path] {
 			c.errorf("%s was started again: %v", n.Path, anew)
 		}
 	}
@@ -130,9 +131,9 @@ func (c *trial) judgeAbandoned() {
 
 // judgeExit holds that the tree ended by itself only where that is declared.
 func (c *trial) judgeExit() {
-	want := c.loop.exit
+	want := c.loop.Exit
 	if c.name != "poison" {
-		want = c.declared(c).exit
+		want = c.declared(c).Exit
 	}
 	if got := c.gone(); got != want {
 		c.errorf("exit is %v, not %v: %v", got, want, c.exit)
@@ -142,7 +143,7 @@ func (c *trial) judgeExit() {
 // poison gives the child a message that it panics on, again and again, for as long as the
 // horizon; then its cause is mended.
 func poison(c *trial) {
-	c.loop = loop(c.subject, standin.MailAfter, horizon)
+	c.loop = oracle.Loop(c.subject, standin.MailAfter, horizon)
 	c.world.Arm(c.subject.Path, standin.AtMessage, standin.Panics, -1)
 	c.world.Mail(c.subject.Path)
 	c.send(standin.Poke{})
@@ -155,17 +156,17 @@ func poison(c *trial) {
 	}
 	delete(failed, c.subject.Path)
 	for path := range failed {
-		if !c.loop.failed[path] {
+		if !c.loop.Failed[path] {
 			c.errorf("%s has failed", path)
 		}
 	}
-	for path := range c.loop.failed {
-		if !failed[path] && !(c.loop.exit && path == c.nodes[0].Path) {
+	for path := range c.loop.Failed {
+		if !failed[path] && !(c.loop.Exit && path == c.nodes[0].Path) {
 			c.errorf("%s has not failed", path)
 		}
 	}
-	if c.parked != c.loop.parked {
-		c.errorf("parked is %v, not %v", c.parked, c.loop.parked)
+	if c.parked != c.loop.Parked {
+		c.errorf("parked is %v, not %v", c.parked, c.loop.Parked)
 	}
 	c.mend()
 }
@@ -190,7 +191,7 @@ func (c *trial) word() string {
 	case len(c.wrong) > 0:
 		return "**WRONG**"
 	case c.name == "poison":
-		return c.loop.word()
+		return loopWord(c.loop)
 	case c.exit != nil:
 		return "exit"
 	}
@@ -224,17 +225,17 @@ func (c *trial) describe(anew, others int) string {
 	return word
 }
 
-func (l crashLoop) word() string {
+func loopWord(l oracle.CrashLoop) string {
 	top := ""
-	for path := range l.failed {
+	for path := range l.Failed {
 		if top == "" || len(path) < len(top) {
 			top = path
 		}
 	}
 	switch {
-	case l.exit:
+	case l.Exit:
 		return "exit"
-	case l.parked:
+	case l.Parked:
 		return "parked"
 	case top != "":
 		return "fails " + top

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/faultmatrix/oracle"
 	"github.com/nodeactor/nodeactor/test/standin"
 )
 
@@ -47,7 +48,7 @@ type trial struct {
 
 	before, after map[string]supervision.Node
 	exit          *supervision.Exit
-	loop          crashLoop
+	loop          oracle.CrashLoop
 	wrong         []string
 
 	// mu guards what is learnt of changes.
@@ -98,7 +99,7 @@ func (c *trial) run(t *testing.T) {
 		if c.boot != nil {
 			c.boot(c)
 		}
-		if err := c.sys.Start(root); err != nil && !c.declared(c).exit {
+		if err := c.sys.Start(root); err != nil && !c.declared(c).Exit {
 			c.errorf("%v", err)
 		}
 		c.play()

@@ -1,4 +1,7 @@
-package faultmatrix
+// Package oracle says what the catalog declares to come of a fault: who starts anew with whom,
+// and when a budget is used up. It reads policy cells, strategies, budgets and back-offs, and
+// shares no code with the kernel that carries them out.
+package oracle
 
 import (
 	"time"
@@ -8,43 +11,44 @@ import (
 	"github.com/nodeactor/nodeactor/test/standin"
 )
 
-// fate is what the catalog declares to come of one fault.
-type fate struct {
-	// moves tells by how much each generation moves. Who is in anew gets another generation,
+// Fate is what the catalog declares to come of one fault.
+type Fate struct {
+	// Moves tells by how much each generation moves. Who is in Anew gets another generation,
 	// whichever: members of a pool that starts anew are new members.
-	moves map[string]uint64
-	anew  map[string]bool
-	// dead children stay down, exit ends the tree.
-	dead map[string]bool
-	exit bool
+	Moves map[string]uint64
+	Anew  map[string]bool
+	// Dead children stay down, Exit ends the tree.
+	Dead map[string]bool
+	Exit bool
 }
 
-func newFate() fate {
-	return fate{moves: map[string]uint64{}, anew: map[string]bool{}, dead: map[string]bool{}}
+// Untouched is the fate of what is no fault.
+func Untouched() Fate {
+	return Fate{Moves: map[string]uint64{}, Anew: map[string]bool{}, Dead: map[string]bool{}}
 }
 
-// restarted adds one generation for n and everything below it.
-func (f fate) restarted(n *standin.Node) {
-	f.moves[n.Path]++
+// Restarted adds one generation for n and everything below it.
+func (f Fate) Restarted(n *standin.Node) {
+	f.Moves[n.Path]++
 	for _, kid := range n.Kids {
-		if f.restarted(kid); kid.Member {
-			f.anew[kid.Path] = true
+		if f.Restarted(kid); kid.Member {
+			f.Anew[kid.Path] = true
 		}
 	}
 }
 
-func (f fate) died(n *standin.Node) {
-	f.dead[n.Path] = true
+func (f Fate) died(n *standin.Node) {
+	f.Dead[n.Path] = true
 	for _, kid := range n.Kids {
 		f.died(kid)
 	}
 }
 
-// byHand is the fate of a child that a person restarts: that of its strategy.
-func byHand(n *standin.Node) fate {
-	f := newFate()
+// ByHand is the fate of a child that a person restarts: that of its strategy.
+func ByHand(n *standin.Node) Fate {
+	f := Untouched()
 	for _, s := range sharing(n) {
-		f.restarted(s)
+		f.Restarted(s)
 	}
 	return f
 }
@@ -61,42 +65,42 @@ func sharing(n *standin.Node) []*standin.Node {
 	return []*standin.Node{n}
 }
 
-// ofFault is the fate after one fault of a kind, within every budget.
-func ofFault(n *standin.Node, kind supervision.FaultKind) fate {
-	f := newFate()
+// OfFault is the fate after one fault of a kind, within every budget.
+func OfFault(n *standin.Node, kind supervision.FaultKind) Fate {
+	f := Untouched()
 	if n.Parent == nil {
-		f.exit = true
+		f.Exit = true
 		return f
 	}
 	switch cell := n.Spec.Policy[kind]; {
 	case cell.Do == core.DoEscalate:
-		return ofFault(n.Parent, kind)
+		return OfFault(n.Parent, kind)
 	case cell.Do == core.DoStop || n.Spec.Restart == core.Temporary:
 		f.died(n)
 	case cell.Do == core.DoPark || kind == supervision.BindFailure:
-		f.restarted(n)
+		f.Restarted(n)
 	default:
-		return byHand(n)
+		return ByHand(n)
 	}
 	return f
 }
 
-// crashLoop is what comes of a child that fails of the same thing again and again.
-type crashLoop struct {
-	// failed are the supervisors that ran out of budget, parked tells that a member did.
-	failed map[string]bool
-	parked bool
-	exit   bool
+// CrashLoop is what comes of a child that fails of the same thing again and again.
+type CrashLoop struct {
+	// Failed are the supervisors that ran out of budget, Parked tells that a member did.
+	Failed map[string]bool
+	Parked bool
+	Exit   bool
 }
 
-// loop follows a child that panics each time it has run for uptime, until the horizon, with
+// Loop follows a child that panics each time it has run for uptime, until the horizon, with
 // back-offs without jitter.
-func loop(n *standin.Node, uptime, horizon time.Duration) crashLoop {
-	l := &looper{crashLoop: crashLoop{failed: map[string]bool{}}, lives: map[*standin.Node]*life{}}
-	for now := time.Duration(0); now <= horizon && !l.exit; {
+func Loop(n *standin.Node, uptime, horizon time.Duration) CrashLoop {
+	l := &looper{CrashLoop: CrashLoop{Failed: map[string]bool{}}, lives: map[*standin.Node]*life{}}
+	for now := time.Duration(0); now <= horizon && !l.Exit; {
 		now = l.fail(n, now) + uptime
 	}
-	return l.crashLoop
+	return l.CrashLoop
 }
 
 // life is what is remembered of a child as long as its supervisor lives: when it came up, its
@@ -108,7 +112,7 @@ type life struct {
 }
 
 type looper struct {
-	crashLoop
+	CrashLoop
 	lives map[*standin.Node]*life
 }
 
@@ -122,7 +126,7 @@ func (l *looper) of(n *standin.Node) *life {
 // fail is the failure of n at now; it returns when n runs again.
 func (l *looper) fail(n *standin.Node, now time.Duration) time.Duration {
 	if n.Parent == nil {
-		l.exit = true
+		l.Exit = true
 		return now
 	}
 	cell, me := n.Spec.Policy[supervision.Panic], l.of(n)
@@ -140,7 +144,7 @@ func (l *looper) fail(n *standin.Node, now time.Duration) time.Duration {
 		return l.failAbove(n, now)
 	case l.pay(payer, group, now):
 	case n.Member:
-		l.parked, wait = true, cell.Backoff.Cap
+		l.Parked, wait = true, cell.Backoff.Cap
 	default:
 		return l.failAbove(n, now)
 	}
@@ -150,7 +154,7 @@ func (l *looper) fail(n *standin.Node, now time.Duration) time.Duration {
 
 // failAbove fails the supervisor of n, which forgets everything about its children.
 func (l *looper) failAbove(n *standin.Node, now time.Duration) time.Duration {
-	l.failed[n.Parent.Path] = true
+	l.Failed[n.Parent.Path] = true
 	l.of(n.Parent).restarts = nil
 	delete(l.lives, n)
 	again := l.fail(n.Parent, now)
