@@ -2,6 +2,9 @@
 //
 //   - rules reads the sources: imports, clocks, goroutines, comments.
 //   - harness tests actors: seeded scheduler, bubbles, injected faults; it is for others, too.
+//   - standin fills the product's tree with actors whose effects are fakes.
+//   - faultmatrix brings every fault about in every child, and compares with the catalog.
+//   - sim storms that tree under the seeded scheduler.
 //   - registry serves images on loopback and builds small ones.
 //   - isolate runs a test binary again in a mount namespace of its own.
 //   - hostimage compares the host before and after.

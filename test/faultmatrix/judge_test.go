@@ -33,6 +33,9 @@ func (c *trial) compare() {
 }
 
 func (c *trial) compareOne(n *standin.Node, want oracle.Fate, times uint64) {
+	if dead := c.after[n.Path].State == core.Dead; dead != want.Dead[n.Path] {
+		c.errorf("%s is dead: %v", n.Path, dead)
+	}
 	moved, wanted := c.moved(n), want.Moves[n.Path]*times
 	least := wanted
 	if n.Path != c.child.Path {
@@ -212,6 +215,8 @@ func (c *trial) word() string {
 func (c *trial) describe(anew, others int) string {
 	word := "restart"
 	switch {
+	case c.after[c.child.Path].State == core.Dead:
+		return "stays dead"
 	case c.unstoppable:
 		word = "replaced"
 	case anew == 0 && c.condition != standin.Fine:

@@ -238,12 +238,13 @@ func (c *trial) gone() bool {
 	return c.exit != nil
 }
 
-// down names a child that is declared and does not run.
+// down names a child that should run and does not.
 func (c *trial) down() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	dead := c.declared(c).Dead
 	for _, n := range c.nodes[1:] {
-		if c.states[n.Path] != core.Running {
+		if c.states[n.Path] != core.Running && !dead[n.Path] {
 			return fmt.Sprintf("%s is %v", n.Path, c.states[n.Path])
 		}
 	}

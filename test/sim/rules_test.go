@@ -1,7 +1,8 @@
 package sim
 
 import (
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
@@ -193,12 +194,11 @@ func (r *rules) mayExit(e supervision.Exit) {
 func (r *rules) allRun() bool { return r.down == 0 }
 
 // notRunning lists those which do not.
-func (r *rules) notRunning() string {
-	var b strings.Builder
-	for path := range r.nodes {
+func (r *rules) notRunning() (list string) {
+	for _, path := range slices.Sorted(maps.Keys(r.nodes)) {
 		if s := r.state[path]; s != core.Running {
-			b.WriteString(" " + path + " is " + s.String())
+			list += " " + path + " is " + s.String()
 		}
 	}
-	return b.String()
+	return list
 }

@@ -66,7 +66,12 @@ func (s *storm) repair() {
 	if s.k.Rand().IntN(2) == 0 {
 		s.world.Free()
 	}
-	s.k.Await(repairWithin, func() bool { return s.rules.allRun() || s.exited() != nil })
+	begin := s.k.Clock().Now()
+	over := func() bool { return s.rules.allRun() || s.exited() != nil }
+	late := func() bool { return s.k.Clock().Now().Sub(begin) > repairWithin }
+	if s.k.Await(2*repairWithin, func() bool { return over() || late() }); !over() {
+		s.k.Fatalf("not repaired within %v:%s", repairWithin, s.rules.notRunning())
+	}
 }
 
 // exited is why the tree ended by itself; nil when it did not.
