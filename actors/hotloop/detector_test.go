@@ -126,7 +126,14 @@ func FuzzDetector(f *testing.F) {
 		d, now, held := New(), someTime, map[Writer]time.Time{}
 		for i := 0; i+2 < len(moves) && i < 6000; i += 3 {
 			now = now.Add(time.Duration(moves[i]) * 20 * time.Millisecond)
-			checkStep(t, d, now, eventOf(moves[i+1], moves[i+2]), held)
+			event := eventOf(moves[i+1], moves[i+2])
+			if moves[i]%32 == 31 {
+				d.Forgive(now, event.Writer)
+				if until, ok := held[event.Writer]; ok && now.Before(until) {
+					held[event.Writer] = now
+				}
+			}
+			checkStep(t, d, now, event, held)
 			checkPauses(t, d, now, held)
 		}
 	})
