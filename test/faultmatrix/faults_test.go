@@ -20,6 +20,8 @@ type fault struct {
 	kind supervision.FaultKind
 	// unstoppable: the generation would not stop and has to be abandoned.
 	unstoppable bool
+	// spins: it burns a core, which takes real time.
+	spins bool
 	// lasts is how long it has to be watched when nothing shows that it is over.
 	lasts time.Duration
 	// judge looks at more than the generations; it may be nil.
@@ -94,6 +96,7 @@ var faults = []fault{
 	{name: "error", bring: inMessage(standin.Errs), kind: core.ErrorReturn, declared: declared(core.ErrorReturn), repairs: true},
 	{name: "hang, yields", bring: inMessage(standin.Blocks), kind: core.Hang, declared: declared(core.Hang), repairs: true},
 	{name: "hang, blocked", bring: inMessage(standin.Wedges), kind: core.Hang, declared: declared(core.Hang), unstoppable: true, repairs: true},
+	{name: "hang, spins", spins: true, kind: core.Hang, declared: declared(core.Hang), unstoppable: true, applies: isWorker, repairs: true},
 	{name: "hang in job", bring: inJob(standin.Wedges), kind: core.Hang, declared: declared(core.Hang), unstoppable: true, repairs: true},
 	{name: "hang in start", boot: at(standin.AtStart, standin.Blocks), kind: core.Hang, declared: declaredAtBoot(core.Hang)},
 	{name: "slow", bring: slowly, kind: none, declared: untouched, judge: allHandled, applies: isWorker},

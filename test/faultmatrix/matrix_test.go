@@ -22,7 +22,9 @@ const golden = "testdata/matrix.md"
 type matrix struct {
 	blueprint supervision.Spec
 	nodes     []*standin.Node
-	trials    map[string]map[string]*trial
+	// trials are those of each child by fault; spins are those that spin, by row.
+	trials map[string]map[string]*trial
+	spins  map[string]*trial
 }
 
 func newMatrix(t *testing.T) *matrix {
@@ -31,7 +33,7 @@ func newMatrix(t *testing.T) *matrix {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &matrix{blueprint: blueprint, nodes: standin.Declared(&blueprint), trials: map[string]map[string]*trial{}}
+	m := &matrix{blueprint: blueprint, nodes: standin.Declared(&blueprint), trials: map[string]map[string]*trial{}, spins: map[string]*trial{}}
 	if rows := standin.Unknown(m.nodes); len(rows) > 0 {
 		t.Fatalf("say in standin.Of how these children live, and run with -update: %v", rows)
 	}
@@ -47,16 +49,25 @@ func TestFaultMatrix(t *testing.T) {
 			if f.applies != nil && !f.applies(n) {
 				continue
 			}
-			c := &trial{fault: f, matrix: m, child: n, subject: subjectOf(n)}
-			c.run(t)
+			c := m.try(t, n, f)
 			m.trials[n.Path][f.name] = c
 			for _, wrong := range c.wrong {
-				t.Errorf("%s, %s: %s", n.Path, f.name, wrong)
+				t.Errorf("%s, %s: %s", c.child.Path, f.name, wrong)
 			}
 		}
 	}
 	m.holdRepairs(t)
 	m.compare(t)
+}
+
+func (m *matrix) try(t *testing.T, n *standin.Node, f fault) *trial {
+	t.Helper()
+	if f.spins {
+		return m.spun(t, n, f)
+	}
+	c := &trial{fault: f, matrix: m, child: n, subject: subjectOf(n)}
+	c.run(t)
+	return c
 }
 
 // subjectOf is the worker in which the fault of a child is brought about.
@@ -84,7 +95,7 @@ func (m *matrix) compare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("%s\n%s\n%s\n", got, m.coverage(), m.figures())
+	fmt.Printf("%s\n%s\n", got, m.figures())
 	if !bytes.Equal(got, want) {
 		t.Errorf("the matrix is not that of %s; -update rewrites it", golden)
 	}

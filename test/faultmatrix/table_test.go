@@ -33,9 +33,19 @@ func (m *matrix) table() []byte {
 		}
 		fmt.Fprintf(&b, "| %s |%s\n", name, cells)
 	}
-	fmt.Fprintf(&b, "\n%s\n", m.coverage())
+	fmt.Fprintf(&b, "\n%s\n\n%s", m.coverage(), legend)
 	return b.Bytes()
 }
+
+// legend explains the words of the table.
+const legend = `- **restart**: a new generation, and that of N others with it where it says +N: those the strategy names, with all below them.
+- **replaced**: the same, but the generation would not stop: it was abandoned and fenced, and its later effect was refused.
+- **goes on**: no fault, no new generation, and nothing is lost. **tries again**: its work failed and was done once the store was well again.
+- **backs off**: tried for ten minutes again and again, at the pace of its back-off, and healed when its cause was gone.
+- **parked**: as before, but set aside once its budget was spent. **fails X**: the budget of X was spent, so all of X started anew.
+- **exit**: the tree ended in order, as the policy says, for its outer supervisor to start it again.
+- **–**: it does not apply: a supervisor has no messages and no store of its own; its faults are those its children escalate.
+`
 
 func (m *matrix) cells(n *standin.Node) string {
 	var b strings.Builder
@@ -88,7 +98,7 @@ func (m *matrix) figures() string {
 // repairs are the times from a fault to the whole tree running again, sorted.
 func (m *matrix) repairs(fault string) (all []time.Duration) {
 	for _, n := range m.nodes {
-		if c := m.trials[n.Path][fault]; c != nil && c.repair > 0 {
+		if c := m.trials[n.Path][fault]; c != nil && c.child.Path == n.Path && c.repair > 0 {
 			all = append(all, c.repair)
 		}
 	}

@@ -4,6 +4,7 @@
 # breaks a rule, whose trace and replay command are shown.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+export GOGC=400 # short lives, little memory
 seeds=${SEEDS:-1000000} first=${FIRST:-1} jobs=${JOBS:-$(nproc)} chunk=${CHUNK:-10000}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
