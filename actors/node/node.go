@@ -151,6 +151,7 @@ func (p *parts) start(*health.Health) error { return p.sys.Start(p.root) }
 
 // await returns when the node is to stop: nil when it was told to.
 func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time) error {
+	defer startTrimmer(p.clock).stop()
 	for {
 		select {
 		case err := <-booted:

@@ -1,0 +1,97 @@
+package node
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+const (
+	// busyWithin is how soon one garbage collection has to follow another for the node to be under load.
+	busyWithin = 2 * time.Second
+	// quietLook is how often a node under load looks whether it still is, and quietBytes how much it allocates in that time at most when not.
+	quietLook, quietBytes = 500 * time.Millisecond, 8 << 20
+)
+
+// trimmer gives back to the system, once a load has ended, the memory that only the load needed: the runtime would keep a good part of it
+// and collect the load's garbage minutes later.
+//
+// It costs nothing without load: the collections themselves wake it.
+type trimmer struct {
+	clock supervision.Clock
+
+	mu      sync.Mutex
+	stopped bool
+	busy    bool      // under load
+	last    time.Time // of the last collection that may be a sign of load
+	allocs  uint64    // in all, at the last look
+	trims   int
+}
+
+// startTrimmer watches the collections of this process until the trimmer is stopped.
+func startTrimmer(clock supervision.Clock) *trimmer {
+	t := &trimmer{clock: clock}
+	t.watch()
+	return t
+}
+
+// watch calls collected after the next collection: then nobody holds the sentinel any more.
+func (t *trimmer) watch() {
+	sentinel := new([64]byte)
+	runtime.AddCleanup(sentinel, (*trimmer).collected, t)
+}
+
+func (t *trimmer) collected() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return
+	}
+	t.watch()
+	now := t.clock.Now()
+	soon := now.Sub(t.last) < busyWithin
+	t.last = now
+	if soon && !t.busy {
+		t.busy, t.allocs = true, allocated()
+		t.clock.AfterFunc(quietLook, t.look)
+	}
+}
+
+// look trims once the load is over.
+func (t *trimmer) look() {
+	t.mu.Lock()
+	allocs := allocated()
+	over := allocs-t.allocs < quietBytes
+	t.allocs = allocs
+	if t.stopped || !over {
+		if !t.stopped {
+			t.clock.AfterFunc(quietLook, t.look)
+		}
+		t.mu.Unlock()
+		return
+	}
+	t.busy, t.last = false, time.Time{}
+	t.trims++
+	t.mu.Unlock()
+	debug.FreeOSMemory()
+	t.mu.Lock()
+	t.last = time.Time{} // that collection was no sign of load
+	t.mu.Unlock()
+}
+
+func (t *trimmer) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+}
+
+// allocated is how many bytes this process has allocated in all.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
