@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,18 +20,28 @@ const (
 	repairWithin = time.Hour
 	// earlyStopOdds is how many runs there are to one that is stopped in the middle.
 	earlyStopOdds = 10
+	// manySeeds are enough for everything to happen that happens sometimes.
+	manySeeds = 1000
 )
 
 // TestTree is the storm over the product's tree.
 func TestTree(t *testing.T) {
-	blueprint := theTree(t)
-	harness.Sim(t, func(k *harness.Kit) { run(k, blueprint) }, harness.Seeds(seeds), harness.Once())
+	storms(t, seeds, harness.Once())
 }
 
 // TestTreeTwice runs each seed twice: the two traces have to be equal.
 func TestTreeTwice(t *testing.T) {
-	blueprint := theTree(t)
-	harness.Sim(t, func(k *harness.Kit) { run(k, blueprint) }, harness.Seeds(seeds/10))
+	storms(t, seeds/10)
+}
+
+// storms runs so many seeds, or those of the environment.
+func storms(t *testing.T, n int, opts ...harness.Option) {
+	t.Helper()
+	if asked, err := strconv.Atoi(os.Getenv("HARNESS_SEEDS")); err == nil {
+		n = asked
+	}
+	blueprint, many := theTree(t), n >= manySeeds
+	harness.Sim(t, func(k *harness.Kit) { run(k, blueprint, many) }, append(opts, harness.Seeds(n))...)
 }
 
 // theTree is the product's.
@@ -45,8 +57,8 @@ func theTree(t *testing.T) supervision.Spec {
 	return blueprint
 }
 
-// run is one seed.
-func run(k *harness.Kit, blueprint supervision.Spec) {
+// run is one seed, of many or of a few.
+func run(k *harness.Kit, blueprint supervision.Spec, many bool) {
 	s := newStorm(k, blueprint)
 	for range 1 + k.Rand().IntN(mostDeeds) {
 		s.deed()
@@ -57,7 +69,9 @@ func run(k *harness.Kit, blueprint supervision.Spec) {
 	k.Stop()
 	s.world.Free()
 	k.Settle()
-	s.judge()
+	if s.judge(); many {
+		s.sometimes()
+	}
 }
 
 // repair mends every cause and waits until everything runs, or the tree has ended by itself.
@@ -94,7 +108,6 @@ func (s *storm) judge() {
 	if a := s.k.Account(); a.Waiting != 0 {
 		s.k.Errorf("the books do not close: %+v", a)
 	}
-	s.sometimes()
 }
 
 // sometimes holds that the storms get where something can go wrong.

@@ -60,7 +60,9 @@ type actor struct {
 
 // Receive implements supervision.Handler.
 func (a *actor) Receive(ctx supervision.Context, msg any) error {
-	a.ctx = ctx
+	if a.ctx == nil {
+		a.ctx = ctx // once: jobs read it too
+	}
 	switch m := msg.(type) {
 	case supervision.Started:
 		a.world.begun(ctx)
