@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,13 +66,38 @@ func (f *flagSet) load() (node.Config, error) {
 	return c, c.Validate()
 }
 
-// plainYAML is an error of the YAML library in one line, without its way through the library.
+// plainYAML is an error of the YAML library in one line, without its way through the library and without Go's types.
 func plainYAML(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return wrongType(wrong)
+	}
 	text := oneLine(err.Error())
 	for _, way := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "yaml: ", "unmarshal errors: ", "json: "} {
 		text = strings.TrimPrefix(text, way)
 	}
 	return text
+}
+
+// wrongType says which setting has a value of the wrong kind.
+func wrongType(wrong *json.UnmarshalTypeError) string {
+	place := strings.NewReplacer(".plain.", ".", ".true.", ".on.").Replace(wrong.Field + ".")
+	place = cmp.Or(strings.TrimSuffix(place, "."), "the file")
+	want := "a mapping"
+	switch wrong.Type.Kind() {
+	case reflect.String:
+		want = "a text"
+	case reflect.Int:
+		want = "a whole number"
+	case reflect.Float64:
+		want = "a number"
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Slice:
+		want = "a list"
+	}
+	have := map[string]string{"string": "a text", "object": "a mapping", "array": "a list", "bool": "true or false"}[wrong.Value]
+	return fmt.Sprintf("%s has to be %s, not %s", place, want, cmp.Or(have, strings.TrimPrefix(wrong.Value, "number ")))
 }
 
 // overlay copies every field that was given over c.

@@ -97,9 +97,13 @@ func (f *faultFlags) list(cmd *cobra.Command, client *node.LocalClient, path str
 		fmt.Fprintln(cmd.ErrOrStderr(), "no fault is kept: nothing went wrong since the node started")
 		return nil
 	}
-	printFaultHead(cmd.OutOrStdout())
+	width := pathWidth
 	for _, l := range found {
-		printFault(cmd.OutOrStdout(), l)
+		width = max(width, len(source(l)))
+	}
+	printFaultHead(cmd.OutOrStdout(), width)
+	for _, l := range found {
+		printFault(cmd.OutOrStdout(), l, width)
 	}
 	return nil
 }
@@ -121,7 +125,7 @@ func (f *faultFlags) goOn(cmd *cobra.Command, client *node.LocalClient, path str
 		return err
 	}
 	if f.output == "table" {
-		printFaultHead(cmd.OutOrStdout())
+		printFaultHead(cmd.OutOrStdout(), pathWidth)
 	}
 	for {
 		err := client.Faults(ctx, path, after, true, func(l node.FaultLine) error {
@@ -160,17 +164,24 @@ func (f *faultFlags) print(out io.Writer, l node.FaultLine) error {
 	if l.Lost > 0 {
 		fmt.Fprintf(out, "(%d faults came too fast to be shown)\n", l.Lost)
 	}
-	printFault(out, l)
+	printFault(out, l, pathWidth)
 	return nil
 }
 
-const faultFormat = "%-23s  %-11s  %-8s  %-44s  %-24s  %s\n"
+const (
+	faultFormat = "%-23s  %-11s  %-8s  %-*s  %-24s  %s\n"
+	// pathWidth is the least width of the column of paths, and the one where it is not known what will follow.
+	pathWidth = 44
+)
 
-func printFaultHead(out io.Writer) {
-	fmt.Fprintf(out, faultFormat, "TIME", "KIND", "HASH", "PATH#GENERATION", "MESSAGE", "ERROR")
+func printFaultHead(out io.Writer, width int) {
+	fmt.Fprintf(out, faultFormat, "TIME", "KIND", "HASH", width, "PATH#GENERATION", "MESSAGE", "ERROR")
 }
 
-func printFault(out io.Writer, l node.FaultLine) {
+func printFault(out io.Writer, l node.FaultLine, width int) {
 	at := l.At.Local().Format("2006-01-02 15:04:05.000")
-	fmt.Fprintf(out, faultFormat, at, l.Kind, l.Hash, fmt.Sprintf("%s#%d", l.Path, l.Generation), oneLine(l.Message), oneLine(l.Error))
+	fmt.Fprintf(out, faultFormat, at, l.Kind, l.Hash, width, source(l), oneLine(l.Message), oneLine(l.Error))
 }
+
+// source is the path and the generation a fault happened in.
+func source(l node.FaultLine) string { return fmt.Sprintf("%s#%d", l.Path, l.Generation) }

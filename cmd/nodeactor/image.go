@@ -13,19 +13,21 @@ import (
 func imageCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "image", Short: "Import, pull, list and remove images of this host's node", GroupID: "use"}
 	dir := cmd.PersistentFlags().String("data-dir", node.DefaultDataDir, "`directory` of the node's state")
-	client := func() *node.LocalClient {
-		return node.NewLocalClient(node.Config{DataDir: *dir}.WithDefaults().Socket())
-	}
+	client := func() (*node.LocalClient, error) { return connect(*dir) }
 	cmd.AddCommand(importCommand(client), pullCommand(client), listImagesCommand(client), removeImageCommand(client))
 	return cmd
 }
 
-func importCommand(client func() *node.LocalClient) *cobra.Command {
+func importCommand(client func() (*node.LocalClient, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Import OCI or Docker archives (.tar, .tar.gz)",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			local, err := client()
+			if err != nil {
+				return err
+			}
 			for _, path := range args {
 				abs, err := filepath.Abs(path)
 				if err != nil {
@@ -35,7 +37,7 @@ func importCommand(client func() *node.LocalClient) *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("cannot import image: %w", err)
 				}
-				refs, err := client().ImportImage(cmd.Context(), f)
+				refs, err := local.ImportImage(cmd.Context(), f)
 				f.Close()
 				if err != nil {
 					return fmt.Errorf("cannot import image %s: %w", path, err)
@@ -49,14 +51,18 @@ func importCommand(client func() *node.LocalClient) *cobra.Command {
 	}
 }
 
-func pullCommand(client func() *node.LocalClient) *cobra.Command {
+func pullCommand(client func() (*node.LocalClient, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pull REF...",
 		Short: "Pull images from their registry",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			local, err := client()
+			if err != nil {
+				return err
+			}
 			for _, ref := range args {
-				if err := client().PullImage(cmd.Context(), ref); err != nil {
+				if err := local.PullImage(cmd.Context(), ref); err != nil {
 					return fmt.Errorf("cannot pull image %s: %w", ref, err)
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), "pulled", ref)
@@ -66,14 +72,18 @@ func pullCommand(client func() *node.LocalClient) *cobra.Command {
 	}
 }
 
-func listImagesCommand(client func() *node.LocalClient) *cobra.Command {
+func listImagesCommand(client func() (*node.LocalClient, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the images that are present",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			images, err := client().ListImages(cmd.Context())
+			local, err := client()
+			if err != nil {
+				return err
+			}
+			images, err := local.ListImages(cmd.Context())
 			if err != nil {
 				return fmt.Errorf("cannot list images: %w", err)
 			}
@@ -86,15 +96,19 @@ func listImagesCommand(client func() *node.LocalClient) *cobra.Command {
 	}
 }
 
-func removeImageCommand(client func() *node.LocalClient) *cobra.Command {
+func removeImageCommand(client func() (*node.LocalClient, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove REF...",
 		Aliases: []string{"rm"},
 		Short:   "Remove images; layers that nothing else uses go with them",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			local, err := client()
+			if err != nil {
+				return err
+			}
 			for _, ref := range args {
-				if err := client().RemoveImage(cmd.Context(), ref); err != nil {
+				if err := local.RemoveImage(cmd.Context(), ref); err != nil {
 					return fmt.Errorf("cannot remove image %s: %w", ref, err)
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), "removed", ref)

@@ -52,7 +52,7 @@ func runKubectl(dir string, args []string) error {
 	c.Env = os.Environ()
 	if dir != "" || os.Getenv("KUBECONFIG") == "" && !hasKubeconfigFlag(args) {
 		cfg := node.Config{DataDir: dir}.WithDefaults()
-		if _, err := os.Stat(cfg.Kubeconfig()); err != nil {
+		if _, err := os.Stat(cfg.Kubeconfig()); err != nil && !asksNobody(args) {
 			return fmt.Errorf("cannot read kubeconfig %s: no node was started on that directory, or you are not root; start one with: nodeactor run --data-dir %s", cfg.Kubeconfig(), cfg.DataDir)
 		}
 		c.Env = append(c.Env, "KUBECONFIG="+cfg.Kubeconfig())
@@ -63,6 +63,12 @@ func runKubectl(dir string, args []string) error {
 		return exitCode(max(exit.ExitCode(), 1))
 	}
 	return err
+}
+
+// asksNobody tells what kubectl answers without a cluster: its help.
+func asksNobody(args []string) bool {
+	return len(args) == 0 || args[0] == "help" || args[0] == "options" || args[0] == "completion" ||
+		slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
 func hasKubeconfigFlag(args []string) bool {

@@ -24,7 +24,8 @@ func statusCommand() *cobra.Command {
 		GroupID: "node",
 		Args:    cobra.NoArgs,
 		Long: `Asks the node through its local socket, so it answers when the API's port is taken, too.
-Exits with 0 when every part is alive and ready, with 1 otherwise.`,
+Exits with 0 when every part is alive and ready, with 1 otherwise. Of each part that is not, it
+says what the tree knows: its state, what it is busy with, its last fault.`,
 	}
 	dir := dataDirFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -46,6 +47,7 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		fmt.Fprintf(out, "last exit      %s ago, the node gave up: %s\n", ago(last.At), last.Reason)
 	}
 	client, sick := node.NewLocalClient(c.Socket()), false
+	failing := map[string]bool{}
 	for _, path := range []string{"/readyz", "/livez"} {
 		limited, cancel := context.WithTimeout(ctx, statusTimeout)
 		ok, body, err := client.Health(limited, path)
@@ -54,11 +56,55 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 			return fmt.Errorf("cannot ask the node: %w", err)
 		}
 		sick = sick || !ok
+		noteFailing(failing, body)
 		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(body))
 	}
 	if sick {
+		explain(ctx, client, failing, out)
 		fmt.Fprintln(os.Stderr, "nodeactor: some parts are not healthy; nodeactor tree and nodeactor faults say more")
 		return exitCode(1)
 	}
 	return nil
+}
+
+// noteFailing collects the paths of the actors behind the checks that failed.
+func noteFailing(into map[string]bool, body string) {
+	for line := range strings.Lines(body) {
+		if rest, ok := strings.CutPrefix(line, "[-]"); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			into["node/"+name] = true
+		}
+	}
+}
+
+// explain says of each failing actor what the tree knows: the checks, which anybody may read, keep it to themselves.
+func explain(ctx context.Context, client *node.LocalClient, failing map[string]bool, out io.Writer) {
+	limited, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	list, err := client.Actors(limited, node.ActorQuery{All: true, Depth: -1})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "nodeactor: cannot read the tree: %v\n", err)
+		return
+	}
+	fmt.Fprintln(out)
+	for _, a := range list.Actors {
+		if failing[a.Path] {
+			fmt.Fprintln(out, ailment(a, list.At))
+		}
+	}
+}
+
+// ailment is what is wrong with an actor, in one line.
+func ailment(a node.ActorLine, now time.Time) string {
+	line := a.Path + ": " + stateText(a)
+	if a.BusySeconds >= 1 {
+		line += fmt.Sprintf(", busy with %s for %s", a.BusyWith, secondsText(a.BusySeconds))
+	}
+	if a.NextTry != nil {
+		line += ", next try " + nextText(a.NextTry, now)
+	}
+	if f := a.LastFault; f != nil {
+		line += fmt.Sprintf("; %s %s ago in %s: %s", f.Kind, secondsText(max(now.Sub(f.At).Seconds(), 0)), f.Message, oneLine(f.Error))
+	}
+	return line
 }

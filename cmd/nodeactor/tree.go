@@ -44,8 +44,8 @@ The columns:
               used up its budget and is tried now and then), dead (stays down by policy), done.
               "hung" is added while it makes no progress, "abandoned" when an older generation
               would not stop and still runs
-  GEN         its generation: one more with each start
-  RESTARTS    how often it was started again
+  GEN         its generation: it grows with each start; the members of a pool share one count
+  RESTARTS    how often it was started again since its group was
   MAILBOX     messages that wait; OLDEST is how long the oldest has
   LAST FAULT  kind, age and hash of its latest fault; nodeactor faults --stack HASH shows where
   CPU         its share of one core
