@@ -380,7 +380,8 @@ func (s *System) deadLetter(path string, msg any, why string) bool {
 // record keeps, counts and logs a fault; its stack is logged once for each signature.
 func (s *System) record(f Fault, sl *slot) {
 	f.sig = f.signature()
-	if sl != nil {
+	// What a generation failed of is its first fault: one more while it stops changes nothing.
+	if sl != nil && sl.failedOf(f.Generation) == nil {
 		sl.fault.Store(&f)
 	}
 	first := s.faults.add(f)
