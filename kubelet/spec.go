@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"errors"
+
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
@@ -22,6 +24,14 @@ func Spec(d Deps) supervision.Spec { return New(d).Spec() }
 
 // Spec is the kubelet's supervision subtree.
 func (k *Kubelet) Spec() supervision.Spec { return k.spec }
+
+// NetworkProblem says why pods have no network, nil when they have one.
+func (k *Kubelet) NetworkProblem() error {
+	if why := k.s.network.Load(); why != nil {
+		return errors.New(*why)
+	}
+	return nil
+}
 
 // Images is what people can do with the node's images.
 func (k *Kubelet) Images() ImageService { return ImageService{k.s} }

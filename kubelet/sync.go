@@ -301,10 +301,11 @@ func (s *syncChild) recorded(ctx supervision.Context, r podRecorded) {
 	delete(s.assigning, r.uid)
 	refusal := s.admit(p)
 	s.table.Put(p)
-	s.ensure(r.uid)
-	if refusal != nil {
-		s.pool.Send(r.uid, pod.Rejected{Rejection: *refusal})
+	if refusal == nil {
+		s.ensure(r.uid)
+		return
 	}
+	s.pool.Ensure(r.uid, func() supervision.Handler { return pod.NewRejected(s.env, r.uid, *refusal) })
 }
 
 // gone forgets a pod of which nothing is left. The API may show it for a while, or for long if it has finalizers.

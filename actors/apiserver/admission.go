@@ -41,10 +41,10 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
-	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 )
 
 // admissionPlugins lists what every write passes, in upstream's order: upstream's defaults and NodeRestriction. Behind them comes quotaPlugin.
+// StorageObjectInUseProtection is left out: it adds a finalizer that only a controller of volumes would take off again.
 var admissionPlugins = []struct {
 	name     string
 	register func(*admission.Plugins)
@@ -58,7 +58,6 @@ var admissionPlugins = []struct {
 	{podpriority.PluginName, podpriority.Register},
 	{defaulttolerationseconds.PluginName, defaulttolerationseconds.Register},
 	{setdefault.PluginName, setdefault.Register},
-	{storageobjectinuseprotection.PluginName, storageobjectinuseprotection.Register},
 	{podgroupprotection.PluginName, podgroupprotection.Register},
 	{resize.PluginName, resize.Register},
 	{runtimeclass.PluginName, runtimeclass.Register},

@@ -45,6 +45,18 @@ type Health struct {
 
 	mu   sync.Mutex
 	said map[string]string
+	// further are what /readyz asks beside the tree.
+	further []further
+}
+
+type further struct {
+	name string
+	ask  func() error
+}
+
+// Also adds a check to /readyz: something that a part does without while it keeps running. It is called before the node starts.
+func (h *Health) Also(name string, ask func() error) {
+	h.further = append(h.further, further{name, ask})
 }
 
 // New makes a judge.
@@ -57,6 +69,8 @@ func (h *Health) Drain() { h.draining.Store(true) }
 type check struct {
 	name string
 	err  error
+	// alone is set when what is wrong concerns one manifest or pod and not the node.
+	alone bool
 }
 
 // ServeHTTP answers the four paths.
@@ -77,10 +91,10 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // live has a check for each child that passes only while it is alive.
 func (h *Health) live() (out []check) {
 	for _, v := range verdicts(h.System, h.Root) {
-		out = append(out, check{v.Name, v.Reason})
+		out = append(out, check{v.Name, v.Reason, v.Alone})
 	}
 	if len(out) == 0 {
-		out = append(out, check{"children", errNoChild})
+		out = append(out, check{name: "children", err: errNoChild})
 	}
 	return out
 }
@@ -89,13 +103,16 @@ func (h *Health) live() (out []check) {
 func (h *Health) ready(ctx context.Context) []check {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	out := []check{{"store", h.Store(ctx)}}
+	out := []check{{name: "store", err: h.Store(ctx)}}
 	for _, v := range verdicts(h.System, h.Root) {
 		c := check{name: v.Name}
-		if !v.Observed || v.Port {
+		if !v.Observed && !v.Alone || v.Port {
 			c.err = v.Reason
 		}
 		out = append(out, c)
+	}
+	for _, f := range h.further {
+		out = append(out, check{name: f.name, err: f.ask()})
 	}
 	last := check{name: "shutdown"}
 	if h.draining.Load() {
@@ -111,6 +128,10 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string,
 	for _, c := range checks {
 		if c.err == nil {
 			fmt.Fprintf(&body, "[+]%s ok\n", c.name)
+			continue
+		}
+		if c.alone {
+			fmt.Fprintf(&body, "[~]%s ails alone: reason withheld\n", c.name)
 			continue
 		}
 		failed = true

@@ -21,6 +21,8 @@ type Verdict struct {
 	Observed bool
 	// Passing states are on their way to another one and not worth a line in the log.
 	Passing bool
+	// Alone is set for a member of a pool that is being restarted or set aside: its object's trouble, not the node's.
+	Alone bool
 	// Port is set for what is only ready while it is alive.
 	Port bool
 }
@@ -37,6 +39,7 @@ func verdicts(sys *supervision.System, root string) (out []Verdict) {
 		if v.Reason == nil && pooled(n) {
 			return true
 		}
+		v.Alone = pooled(n) && !n.Hung && n.BusyFor < stalledAfter
 		if ports[n.Row] {
 			v.asPort(n, sys.Steady())
 		}
@@ -56,6 +59,14 @@ func short(path, root string) string {
 	return path
 }
 
+// busyWith names what a stalled child does not come back from.
+func busyWith(n supervision.Node) string {
+	if n.BusyWith == "" {
+		return "a job"
+	}
+	return fmt.Sprintf("%s for %s", n.BusyWith, n.BusyFor.Round(time.Second))
+}
+
 // judge says what is wrong with a child, or nil.
 func judge(n supervision.Node) error {
 	last := ""
@@ -64,7 +75,7 @@ func judge(n supervision.Node) error {
 	}
 	switch {
 	case n.Hung || n.BusyFor >= stalledAfter:
-		return fmt.Errorf("stalled in %s for %s%s", n.BusyWith, n.BusyFor.Round(time.Second), last)
+		return fmt.Errorf("stalled in %s%s", busyWith(n), last)
 	case n.State == core.Running:
 		return nil
 	}

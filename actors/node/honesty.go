@@ -19,5 +19,6 @@ func withoutEffect() map[schema.GroupResource]string {
 			out[schema.GroupResource{Group: group, Resource: r}] = "no controller of this version of nodeactor acts upon it yet"
 		}
 	}
+	out[schema.GroupResource{Resource: "services"}] = "this version of nodeactor keeps their endpoints, but routes no cluster IP, node port or load balancer yet, and has no cluster DNS: reach pods by their own addresses"
 	return out
 }

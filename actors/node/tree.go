@@ -56,6 +56,7 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 	if err != nil {
 		return supervision.Spec{}, err
 	}
+	h.Also("pod-network", klet.NetworkProblem)
 	extra := map[string]http.Handler{}
 	if p.cfg.FaultInjection {
 		extra[faultsPath] = http.HandlerFunc(p.injectFault)

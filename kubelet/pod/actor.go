@@ -53,6 +53,13 @@ func New(env *Env, uid string) *Actor {
 		knownAt: map[string]time.Time{}, inspecting: map[string]bool{}}
 }
 
+// NewRejected makes the actor of a pod that this node refuses: nothing of it is ever made.
+func NewRejected(env *Env, uid string, r core.Rejection) *Actor {
+	a := New(env, uid)
+	a.reject = &r
+	return a
+}
+
 // apply is what a job hands back: a change of the actor's state, made in Receive.
 type apply func(a *Actor, ctx supervision.Context, now time.Time)
 

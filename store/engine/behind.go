@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.uber.org/zap"
 )
 
 // suspectAfter is how long a member that is alone may be without a leader before its log is suspected: an election that nobody contests
@@ -52,7 +53,7 @@ func (m *Member) waitLeader(ctx context.Context, dir string, applied uint64) err
 // lastIndex is the index of the last entry in the log.
 func lastIndex(dir string) (uint64, error) {
 	logs := filepath.Join(dir, memberDir, "wal")
-	snapshots, err := wal.ValidSnapshotEntries(nil, logs)
+	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), logs)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +61,7 @@ func lastIndex(dir string) (uint64, error) {
 	if len(snapshots) > 0 {
 		from = snapshots[len(snapshots)-1]
 	}
-	w, err := wal.OpenForRead(nil, logs, from)
+	w, err := wal.OpenForRead(zap.NewNop(), logs, from)
 	if err != nil {
 		return 0, err
 	}

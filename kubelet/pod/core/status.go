@@ -20,6 +20,9 @@ func (m *Machine) Status(now time.Time) v1.PodStatus {
 	m.addresses(&s)
 	s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses = nil, nil, nil
 	for _, c := range m.containers {
+		if m.rejected != nil && c.cur == nil && c.inherits == nil {
+			continue // nothing of it will ever be made
+		}
 		cs := m.containerStatus(c, now)
 		switch c.role {
 		case mainRole:
