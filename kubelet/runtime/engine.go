@@ -109,7 +109,7 @@ func check(cfg *Config) error {
 	}
 	bin := filepath.Dir(cfg.HelperPath) + "/"
 	if strings.HasPrefix(cfg.Dir+"/", bin) || strings.HasPrefix(bin, cfg.Dir+"/") {
-		return fmt.Errorf("cannot open the runtime: helper %s and run directory %s must not contain each other", cfg.HelperPath, cfg.Dir)
+		return fmt.Errorf("cannot open the runtime: the folder of %s and the data directory with %s must lie apart, so that containers see neither; choose another data directory", cfg.HelperPath, cfg.Dir)
 	}
 	return nil
 }
