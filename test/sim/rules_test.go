@@ -27,7 +27,9 @@ type rules struct {
 	// spent is when restarts were paid for, by who pays: a supervisor, or a member of a pool.
 	spent     map[string][]time.Time
 	abandoned int
-	effects   map[string]uint64
+	// hidden is how many restarts of the root's children may have been paid for unseen.
+	hidden  int
+	effects map[string]uint64
 	// seen are the states that some child has been in.
 	seen map[core.State]bool
 }
@@ -165,6 +167,15 @@ func (r *rules) waits(c supervision.Change, n *standin.Node) {
 // forgiven forgets what a member has spent: it is restarted by hand.
 func (r *rules) forgiven(path string) { delete(r.spent, "of "+path) }
 
+// byHand notes a restart by hand. A child on its way out after a fault has paid for it already, and now starts without
+// having waited, so that no change tells of the payment.
+func (r *rules) byHand(path string) {
+	r.forgiven(path)
+	if n := r.nodes[path]; n != nil && n.Parent == r.root && r.state[path] == core.Stopping {
+		r.hidden++
+	}
+}
+
 func within(all []time.Time, now time.Time, window time.Duration) (n int) {
 	for _, at := range all {
 		if now.Sub(at) < window {
@@ -183,7 +194,7 @@ func (r *rules) mayExit(e supervision.Exit) {
 		return
 	}
 	for _, in := range []core.Intensity{g.Intensity, g.Sustained} {
-		if within(spent, now, in.Within+time.Minute) >= in.Max {
+		if within(spent, now, in.Within+time.Minute)+r.hidden >= in.Max {
 			return
 		}
 	}

@@ -113,7 +113,7 @@ func (s *storm) fault() {
 func (s *storm) restart() { _ = s.restarted(s.pick(s.places).Path) }
 
 func (s *storm) restarted(path string) error {
-	s.rules.forgiven(path)
+	s.rules.byHand(path)
 	return s.sys.Restart(path)
 }
 
