@@ -1,9 +1,7 @@
 package controllers_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,9 +11,8 @@ import (
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers"
 	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/test/golden"
 )
-
-var update = flag.Bool("update", false, "write golden files anew")
 
 const graphFile = "testdata/graph.golden"
 
@@ -34,15 +31,7 @@ func TestDeclaredReads(t *testing.T) {
 		}
 		text.WriteString("\n")
 	}
-	if *update {
-		if err := os.WriteFile(graphFile, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(graphFile)
-	if err != nil || string(want) != text.String() {
-		t.Errorf("the graph of reads changed (%v); run with -update and review:\n%s", err, text.String())
-	}
+	golden.Check(t, graphFile, []byte(text.String()))
 }
 
 func nameOf(kind cache.Kind, none string) string {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,10 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeactor/nodeactor/actors/node"
+	"github.com/nodeactor/nodeactor/test/golden"
 )
-
-// update rewrites the golden files: what people see.
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -35,29 +31,13 @@ func sample() node.ActorList {
 	}}
 }
 
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("what is shown differs from %s; -update rewrites it:\n%s", file, got)
-	}
-}
-
 // visible makes the commands to the terminal readable.
 func visible(s string) string {
 	return strings.NewReplacer(home, "<home>", clearLine, "", clearBelow, "<end>\n", reversed, "<rev>", plain, "</rev>").Replace(s)
 }
 
 func TestTreeOnPaper(t *testing.T) {
-	golden(t, "testdata/tree.golden", strings.Join(table(sample(), false), "\n")+"\n\n"+strings.Join(table(sample(), true), "\n")+"\n")
+	golden.Check(t, "testdata/tree.golden", []byte(strings.Join(table(sample(), false), "\n")+"\n\n"+strings.Join(table(sample(), true), "\n")+"\n"))
 }
 
 // TestTreeOnATerminal holds the live picture: sorted, cut to the window, scrolled, and wide
@@ -72,7 +52,7 @@ func TestTreeOnATerminal(t *testing.T) {
 		s.key(b)
 	}
 	pictures += visible(s.draw(120, 6))
-	golden(t, "testdata/live.golden", pictures)
+	golden.Check(t, "testdata/live.golden", []byte(pictures))
 	if s.list.Actors[3].Path[0] != 'n' {
 		t.Error("drawing changed what was seen")
 	}

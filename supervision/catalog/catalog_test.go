@@ -2,37 +2,23 @@ package catalog
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/golden"
 )
 
-// update rewrites the golden file. The file is the catalog that a reviewer reads: commit a
-// change of it only when every changed cell is meant.
-var update = flag.Bool("update", false, "rewrite testdata/catalog.golden")
-
-const golden = "testdata/catalog.golden"
+// catalogFile is the catalog that a reviewer reads: commit a change of it only when every
+// changed cell is meant.
+const catalogFile = "testdata/catalog.golden"
 
 func TestGolden(t *testing.T) {
 	var got bytes.Buffer
 	if err := Print(&got); err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the catalog differs from %s; -update rewrites it:\n%s", golden, got.Bytes())
-	}
+	golden.Check(t, catalogFile, got.Bytes())
 }
 
 func TestEveryRowIsComplete(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // row, and that every policy cell is filled.
 func TestCheck10_Golden(t *testing.T) {
 	TestGolden(t)
-	shown, err := os.ReadFile(golden)
+	shown, err := os.ReadFile(catalogFile)
 	if err != nil {
 		t.Fatal(err)
 	}

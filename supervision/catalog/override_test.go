@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/golden"
 )
 
 const (
@@ -53,22 +53,6 @@ func all(do string) string {
 	return fmt.Sprintf(`{"panic":%[1]s,"hang":%[1]s,"errorReturn":%[1]s,"bindFailure":%[1]s}`, do)
 }
 
-func compare(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("what came out differs from %s; -update rewrites it:\n%s", file, got)
-	}
-}
-
 // TestOverridesAreApplied holds that a path beats a row whatever their order, that members of
 // a pool are reached, and that the printed table says where each value comes from.
 func TestOverridesAreApplied(t *testing.T) {
@@ -104,7 +88,7 @@ func TestOverridesAreApplied(t *testing.T) {
 	if err := PrintEffective(&out, Describe(&root, list)); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, overridden, out.Bytes())
+	golden.Check(t, overridden, out.Bytes())
 }
 
 // refused are overrides that cannot be honoured; the golden file has what is said of each.
@@ -164,7 +148,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("refused and yet changed: %s", text)
 		}
 	}
-	compare(t, refusals, out.Bytes())
+	golden.Check(t, refusals, out.Bytes())
 }
 
 // TestUnknownFieldsAreRefused holds that a misspelt setting is not passed over.

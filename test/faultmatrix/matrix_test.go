@@ -1,22 +1,18 @@
 package faultmatrix
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/nodeactor/nodeactor/actors/node"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/golden"
 	"github.com/nodeactor/nodeactor/test/standin"
 )
 
-// update rewrites the golden table: commit a change of it only when every cell is meant.
-var update = flag.Bool("update", false, "rewrite testdata/matrix.md")
-
-const golden = "testdata/matrix.md"
+// goldenFile is the table: commit a change of it only when every cell is meant.
+const goldenFile = "testdata/matrix.md"
 
 // matrix is the whole of it.
 type matrix struct {
@@ -86,17 +82,6 @@ func subjectOf(n *standin.Node) *standin.Node {
 func (m *matrix) compare(t *testing.T) {
 	t.Helper()
 	got := m.table()
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
 	fmt.Printf("%s\n%s\n", got, m.figures())
-	if !bytes.Equal(got, want) {
-		t.Errorf("the matrix is not that of %s; -update rewrites it", golden)
-	}
+	golden.Check(t, goldenFile, got)
 }
