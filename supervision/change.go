@@ -33,8 +33,7 @@ type changeFeed struct {
 	mu      sync.Mutex
 	waiting []Change
 	telling bool
-	subs    map[int]func(Change)
-	nextID  int
+	subs    subscribers[Change]
 }
 
 // Watch calls f for every later change of a child's state, one after the other, in the
@@ -43,17 +42,12 @@ func (s *System) Watch(f func(Change)) (cancel func()) {
 	d := &s.changes
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.subs == nil {
-		d.subs = map[int]func(Change){}
-	}
-	id := d.nextID
-	d.nextID++
-	d.subs[id] = f
+	remove := d.subs.add(f)
 	d.active.Add(1)
 	return sync.OnceFunc(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.subs, id)
+		remove()
 		d.active.Add(-1)
 	})
 }
@@ -99,14 +93,12 @@ func (s *System) tellChanges() {
 func (s *System) hand(batch []Change) {
 	d := &s.changes
 	for _, c := range batch {
-		fs := d.inOrder()
+		subs := d.subs.all
 		d.mu.Unlock()
 		if c.unasked() {
 			s.alarm(c)
 		}
-		for _, f := range fs {
-			contain(func() { f(c) })
-		}
+		tell(subs, c)
 		d.mu.Lock()
 	}
 }
@@ -124,26 +116,6 @@ func (s *System) alarm(c Change) {
 // UnaskedStops is how many children have gone down for good by their policy, which nobody had
 // asked for.
 func (s *System) UnaskedStops() uint64 { return s.unasked.Load() }
-
-// inOrder is the subscribers, oldest first.
-func (d *changeFeed) inOrder() (fs []func(Change)) {
-	for id := range d.nextID {
-		if f := d.subs[id]; f != nil {
-			fs = append(fs, f)
-		}
-	}
-	return fs
-}
-
-// contain runs a subscriber, whose own panic is none of the child's business.
-func contain(f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			panics.Add(1)
-		}
-	}()
-	f()
-}
 
 // failedOf returns the fault of the generation gen in this place, or nil.
 func (s *slot) failedOf(gen uint64) *Fault {

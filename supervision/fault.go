@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"hash/fnv"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,12 +84,11 @@ type FaultRing struct {
 	next   int
 	counts map[FaultKey]uint64
 	seen   map[uint64]bool
-	subs   map[int]func(Fault)
-	nextID int
+	subs   subscribers[Fault]
 }
 
 func newFaultRing() *FaultRing {
-	return &FaultRing{counts: map[FaultKey]uint64{}, seen: map[uint64]bool{}, subs: map[int]func(Fault){}}
+	return &FaultRing{counts: map[FaultKey]uint64{}, seen: map[uint64]bool{}}
 }
 
 // add stores f and tells whether its signature is new.
@@ -110,20 +107,10 @@ func (r *FaultRing) add(f Fault) (first bool) {
 		clear(r.seen)
 	}
 	r.seen[sig] = true
-	subs := r.listeners()
+	subs := r.subs.all
 	r.mu.Unlock()
-	for _, s := range subs {
-		contain(func() { s(f) })
-	}
+	tell(subs, f)
 	return first
-}
-
-// listeners are the subscribers, oldest first.
-func (r *FaultRing) listeners() (fs []func(Fault)) {
-	for _, id := range slices.Sorted(maps.Keys(r.subs)) {
-		fs = append(fs, r.subs[id])
-	}
-	return fs
 }
 
 // key is what a fault is counted under. When there are too many paths, those of a group
@@ -161,13 +148,11 @@ func (r *FaultRing) Counts() map[FaultKey]uint64 {
 func (r *FaultRing) Subscribe(f func(Fault)) (cancel func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := r.nextID
-	r.nextID++
-	r.subs[id] = f
+	remove := r.subs.add(f)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.subs, id)
+		remove()
 	}
 }
 
