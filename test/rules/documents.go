@@ -110,21 +110,8 @@ func receiverIsExported(d *ast.FuncDecl) bool {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return true
 	}
-	expr := d.Recv.List[0].Type
-	for {
-		switch e := expr.(type) {
-		case *ast.StarExpr:
-			expr = e.X
-		case *ast.IndexExpr:
-			expr = e.X
-		case *ast.IndexListExpr:
-			expr = e.X
-		case *ast.Ident:
-			return e.IsExported()
-		default:
-			return true
-		}
-	}
+	name := receiverType(d)
+	return name == "" || ast.IsExported(name)
 }
 
 // sentinels finds exported error values whose comment does not say when they are returned.

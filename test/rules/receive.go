@@ -83,19 +83,23 @@ func handlerFunc(call *ast.CallExpr) *ast.BlockStmt {
 	return nil
 }
 
-// receiverType is the name of a method's type.
+// receiverType is the name of a method's type; type parameters do not count.
 func receiverType(fn *ast.FuncDecl) string {
 	expr := fn.Recv.List[0].Type
-	if star, ok := expr.(*ast.StarExpr); ok {
-		expr = star.X
+	for {
+		switch e := expr.(type) {
+		case *ast.StarExpr:
+			expr = e.X
+		case *ast.IndexExpr:
+			expr = e.X
+		case *ast.IndexListExpr:
+			expr = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return ""
+		}
 	}
-	if index, ok := expr.(*ast.IndexExpr); ok {
-		expr = index.X
-	}
-	if id, ok := expr.(*ast.Ident); ok {
-		return id.Name
-	}
-	return ""
 }
 
 // receiverName is what a method calls its receiver.
