@@ -211,8 +211,7 @@ func (c *checker) restarts(r *Restarts, spec *core.ChildSpec) {
 
 // sustained holds that each of two budgets limits something that the other does not.
 func (c *checker) sustained(burst, long core.Intensity) {
-	lower := float64(long.Max)/float64(long.Within) < float64(burst.Max)/float64(burst.Within)
-	if len(c.findings) == 0 && !(lower && long.Max >= burst.Max && long.Within > burst.Within) {
+	if len(c.findings) == 0 && !long.SlowerThan(burst) {
 		c.wrong("restarts.sustained %s beside restarts.burst %s: it has to allow as many in a longer time, at a lower rate; give both", rateText(long), rateText(burst))
 	}
 }

@@ -193,7 +193,7 @@ func (g GroupSpec) check(f *findings) {
 	f.require("Strategy", g.Strategy == 0, g.Strategy <= Pool)
 	g.Intensity.check(f, "Intensity")
 	g.Sustained.check(f, "Sustained")
-	f.require("Sustained beside Intensity", false, g.Sustained.slowerThan(g.Intensity))
+	f.require("Sustained beside Intensity", false, g.Sustained.SlowerThan(g.Intensity))
 	f.require("MaxAbandoned", g.MaxAbandoned == 0, g.MaxAbandoned > 0)
 }
 
@@ -202,9 +202,9 @@ func (in Intensity) check(f *findings, field string) {
 	f.require(field+".Within", in.Within == 0, in.Within > 0)
 }
 
-// slowerThan tells whether the intensity limits something that the burst does not, and the
+// SlowerThan tells whether the intensity limits something that the burst does not, and the
 // other way round. Unset ones are found elsewhere.
-func (in Intensity) slowerThan(burst Intensity) bool {
+func (in Intensity) SlowerThan(burst Intensity) bool {
 	if in.Max <= 0 || in.Within <= 0 || burst.Max <= 0 || burst.Within <= 0 {
 		return true
 	}
