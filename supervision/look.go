@@ -33,30 +33,14 @@ func (s *System) Look(path string) (n Node, ok bool) {
 		defer p.mu.Unlock()
 		return v.member(p, id)
 	}
-	i := strings.LastIndexByte(path, '/')
-	if i < 0 {
+	sup, i := s.parent(path)
+	if sup == nil {
 		return n, false
 	}
-	above := s.reg.find(path[:i])
-	if above == nil {
-		return n, false
-	}
-	if sup := above.supervisor(); sup != nil {
-		return v.named(sup, path[i+1:])
-	}
-	return n, false
-}
-
-// named reads the child with an ID.
-func (v *view) named(s *supervisor, id string) (n Node, ok bool) {
-	i := slices.IndexFunc(s.spec.Children, func(c Spec) bool { return c.ID == id })
-	if i < 0 {
-		return n, false
-	}
-	s.mu.Lock()
-	st, c := s.group.Children()[i], s.cells[i]
-	s.mu.Unlock()
-	return v.child(s, i, c, &st), true
+	sup.mu.Lock()
+	st, c := sup.group.Children()[i], sup.cells[i]
+	sup.mu.Unlock()
+	return v.child(sup, i, c, &st), true
 }
 
 // Scan calls f for every child in the order of the tree, parents first and the members of a

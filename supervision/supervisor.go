@@ -168,15 +168,9 @@ func (s *supervisor) escalate(a core.Action) {
 	s.self.failKind(a.Fault, *f, nil, "escalation from "+f.Path)
 }
 
-// restart asks for a new generation of the child with the given ID.
-func (s *supervisor) restart(id string) bool {
-	for i := range s.spec.Children {
-		if s.spec.Children[i].ID == id {
-			s.self.postControl(groupEvent{Event: core.Event{Kind: core.ChildRestart, Child: i}})
-			return true
-		}
-	}
-	return false
+// restart asks for a new generation of a child.
+func (s *supervisor) restart(i int) {
+	s.self.postControl(groupEvent{Event: core.Event{Kind: core.ChildRestart, Child: i}})
 }
 
 func (s *supervisor) lose(path string) {

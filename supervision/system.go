@@ -343,16 +343,33 @@ func (s *System) Restart(path string) error {
 	if p, id := s.reg.poolOf(path); p != nil {
 		return p.restart(id)
 	}
-	i := strings.LastIndexByte(path, '/')
-	if i < 0 {
+	if !strings.Contains(path, "/") {
 		return fmt.Errorf("cannot restart %s: the root ends only with the process", path)
 	}
-	if above := s.reg.find(path[:i]); above != nil {
-		if sup := above.supervisor(); sup != nil && sup.restart(path[i+1:]) {
-			return nil
-		}
+	sup, i := s.parent(path)
+	if sup == nil {
+		return fmt.Errorf("cannot restart %s: %w", path, ErrNoChild)
 	}
-	return fmt.Errorf("cannot restart %s: %w", path, ErrNoChild)
+	sup.restart(i)
+	return nil
+}
+
+// parent finds the supervisor of the child at path, and which of its children that is; nil
+// when there is no such child now, or it is a member of a pool.
+func (s *System) parent(path string) (sup *supervisor, i int) {
+	at := strings.LastIndexByte(path, '/')
+	above := s.reg.find(path[:max(at, 0)])
+	if above == nil {
+		return nil, 0
+	}
+	if sup = above.supervisor(); sup == nil {
+		return nil, 0
+	}
+	i = slices.IndexFunc(sup.spec.Children, func(c Spec) bool { return c.ID == path[at+1:] })
+	if i < 0 {
+		return nil, 0
+	}
+	return sup, i
 }
 
 // supervisor returns the supervisor at a place, or nil.
