@@ -87,7 +87,6 @@ func (s *System) Inspect() Tree {
 
 // view is one reading of the tree.
 type view struct {
-	now  time.Time
 	left map[string][]*zombie
 	// state and since are those of the root.
 	state State
@@ -100,7 +99,7 @@ type view struct {
 func (s *System) reading() (v *view, root *cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &view{now: s.clock.Now(), left: maps.Clone(s.left), state: s.state, since: s.since}, s.root
+	return &view{left: maps.Clone(s.left), state: s.state, since: s.since}, s.root
 }
 
 // top reads the root.
@@ -113,9 +112,10 @@ func (v *view) top(root *cell) Node {
 // cell reads one cell and what is below it.
 func (v *view) cell(c *cell) Node {
 	n := v.place(c.slot, c.spec)
-	n.Generation, n.Handled = c.gen, c.seq.Load()/2
+	n.Generation, n.Handled = c.gen, c.taken()
 	c.mu.Lock()
-	n.OldestFor = max(c.inbox.oldestFor(c.sys.dog.now.Load()), c.control.oldestFor(c.sys.dog.now.Load()))
+	looked := c.sys.dog.now.Load()
+	n.OldestFor = max(c.inbox.oldestFor(looked), c.control.oldestFor(looked))
 	n.Mailbox, n.Hung = c.inbox.n+c.control.n, c.reported || c.lateStart
 	if c.current != nil {
 		n.BusyWith = fmt.Sprintf("%T", c.current)
@@ -163,12 +163,16 @@ func (v *view) jobs(n *Node, c *cell) {
 	}
 }
 
+// snapshot copies what a supervisor knows of its children.
+func (s *supervisor) snapshot() (states []core.Child, cells []*cell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.group.Children()), slices.Clone(s.cells)
+}
+
 // group reads the children of a supervisor.
 func (v *view) group(s *supervisor) []Node {
-	s.mu.Lock()
-	states := append([]core.Child(nil), s.group.Children()...)
-	cells := append([]*cell(nil), s.cells...)
-	s.mu.Unlock()
+	states, cells := s.snapshot()
 	out := make([]Node, len(states))
 	for i := range states {
 		out[i] = v.child(s, i, cells[i], &states[i])

@@ -3,8 +3,6 @@ package supervision
 import (
 	"slices"
 	"strings"
-
-	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
 // chunk is how many members of a pool are read at once.
@@ -73,10 +71,7 @@ func (v *view) below(c *cell, after string, f func(Node) bool) bool {
 }
 
 func (v *view) scanGroup(s *supervisor, after string, f func(Node) bool) bool {
-	s.mu.Lock()
-	states := append([]core.Child(nil), s.group.Children()...)
-	cells := append([]*cell(nil), s.cells...)
-	s.mu.Unlock()
+	states, cells := s.snapshot()
 	id, rest, _ := strings.Cut(after, "/")
 	for i := range states {
 		switch {
