@@ -112,7 +112,7 @@ func (w Work) Step() (more bool) {
 		w.call.run()
 		return false
 	case w.job != nil:
-		w.c.runJob(w.job.ctx, w.job.finish, w.job.Job, w.job.record)
+		w.c.runJob(w.job)
 		return false
 	case w.lost != nil:
 		// What goes on is the mailbox: the message is lost once.
@@ -173,7 +173,7 @@ func (s *System) takeOver(c *cell, msg any) {
 // launchJob runs a job.
 func (s *System) launchJob(c *cell, j *jobRun) {
 	if s.exec == nil {
-		go c.runJob(j.ctx, j.finish, j.Job, j.record)
+		go c.runJob(j)
 		return
 	}
 	s.exec.Run(Work{c: c, job: j})

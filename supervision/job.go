@@ -62,7 +62,7 @@ func (c *cell) Go(j Job) {
 	c.sys.launchJob(c, &jobRun{Job: j, ctx: ctx, finish: func() { stopTimer(); cancel(nil) }, record: r})
 }
 
-func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
+func (c *cell) runJob(j *jobRun) {
 	done := JobDone{Name: j.Name, Err: errGoexit}
 	var failed error = errGoexit
 	defer func() {
@@ -72,12 +72,12 @@ func (c *cell) runJob(ctx context.Context, finish func(), j Job, r *jobRecord) {
 			}
 			panics.Add(1)
 		}
-		finish()
-		c.jobEnded(r, done, failed)
+		j.finish()
+		c.jobEnded(j.record, done, failed)
 	}()
-	pprof.SetGoroutineLabels(ctx)
-	done.Value, done.Err = j.Run(ctx, func() { r.lastBeat.Store(c.sys.watched()) })
-	if done.Err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+	pprof.SetGoroutineLabels(j.ctx)
+	done.Value, done.Err = j.Run(j.ctx, func() { j.record.lastBeat.Store(c.sys.watched()) })
+	if done.Err != nil && errors.Is(context.Cause(j.ctx), context.DeadlineExceeded) {
 		done.Err = fmt.Errorf("%w (limit %s): %w", context.DeadlineExceeded, j.Deadline, done.Err)
 	}
 	failed = bindError(done.Err)
