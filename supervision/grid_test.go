@@ -81,33 +81,35 @@ func endOf(kind core.FaultKind) step {
 	}
 }
 
+// eachCombination calls f for every cell of the grid.
+func eachCombination(f func(c combination)) {
+	for strategy := core.OneForOne; strategy <= core.Pool; strategy++ {
+		for restart := core.Permanent; restart <= core.Temporary; restart++ {
+			for end := core.Panic; end <= normalEnd; end++ {
+				f(combination{strategy, restart, end})
+			}
+		}
+	}
+}
+
 // TestGrid plays every kind of fault, and the normal end, against every strategy and restart
 // type, and fails for each combination that it has not seen.
 func TestGrid(t *testing.T) {
 	seen := map[combination]bool{}
-	for strategy := core.OneForOne; strategy <= core.Pool; strategy++ {
-		for restart := core.Permanent; restart <= core.Temporary; restart++ {
-			for end := core.Panic; end <= normalEnd; end++ {
-				c := combination{strategy, restart, end}
-				t.Run(c.String(), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						if got, want := playCombination(t, c, seen), declared(c); got != want {
-							t.Errorf("got  %+v\nwant %+v", got, want)
-						}
-					})
-				})
-			}
-		}
-	}
-	for strategy := core.OneForOne; strategy <= core.Pool; strategy++ {
-		for restart := core.Permanent; restart <= core.Temporary; restart++ {
-			for end := core.Panic; end <= normalEnd; end++ {
-				if c := (combination{strategy, restart, end}); !seen[c] {
-					t.Errorf("%v was never seen", c)
+	eachCombination(func(c combination) {
+		t.Run(c.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if got, want := playCombination(t, c, seen), declared(c); got != want {
+					t.Errorf("got  %+v\nwant %+v", got, want)
 				}
-			}
+			})
+		})
+	})
+	eachCombination(func(c combination) {
+		if !seen[c] {
+			t.Errorf("%v was never seen", c)
 		}
-	}
+	})
 }
 
 // playCombination ends the middle one of three children, tells what came of it, and marks the
