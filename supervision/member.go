@@ -58,7 +58,7 @@ func (m *member) begin(c *cell) {
 	m.stopTimer()
 	from := m.State
 	m.cell = c
-	m.Begin(m.pool().sys.steady())
+	m.Begin(m.pool().sys.Steady())
 	m.moved(from, c.gen, core.Move{})
 }
 
@@ -102,7 +102,7 @@ func (m *member) forget(as State) {
 	if p.members[m.id()] == m {
 		m.stopTimer()
 		from := m.State
-		m.Enter(as, p.sys.steady())
+		m.Enter(as, p.sys.Steady())
 		m.moved(from, m.slot.gen.Load(), core.Move{})
 		delete(p.members, m.id())
 	}
@@ -121,7 +121,7 @@ func (m *member) stopCell(c *cell) {
 	}
 	if m.disarm == nil {
 		from := m.State
-		m.Enter(core.Stopping, p.sys.steady())
+		m.Enter(core.Stopping, p.sys.Steady())
 		m.moved(from, c.gen, core.Move{})
 		m.disarm = p.sys.clock.AfterFunc(c.spec.StopTimeout, func() { m.stopElapsed(c) })
 	}
@@ -189,7 +189,7 @@ func (m *member) childReady(c *cell) {
 	p := m.pool()
 	p.mu.Lock()
 	if from := m.State; m.cell == c && m.next == nil {
-		repair := m.Ready(p.sys.steady())
+		repair := m.Ready(p.sys.Steady())
 		m.moved(from, c.gen, core.Move{Repair: repair})
 	}
 	p.mu.Unlock()
@@ -204,7 +204,7 @@ func (m *member) childFault(c *cell, f Fault) {
 		return
 	}
 	from := m.State
-	escalate := m.Faulted(&p.spec.Template.ChildSpec, &p.spec.Group, f.Kind, p.sys.steady())
+	escalate := m.Faulted(&p.spec.Template.ChildSpec, &p.spec.Group, f.Kind, p.sys.Steady())
 	m.moved(from, c.gen, core.Move{})
 	self := p.self
 	p.mu.Unlock()
@@ -247,7 +247,7 @@ func (m *member) promote(gen uint64, abandoned bool) {
 	c := m.next
 	m.next = nil
 	from := m.State
-	m.Enter(core.Idle, p.sys.steady())
+	m.Enter(core.Idle, p.sys.Steady())
 	m.moved(from, gen, core.Move{Abandoned: abandoned})
 	m.begin(c)
 	m.Restarts++
@@ -260,7 +260,7 @@ func (m *member) promote(gen uint64, abandoned bool) {
 func (m *member) recover(gen uint64, abandoned bool) {
 	p := m.pool()
 	from := m.State
-	delay, up := m.AfterExit(&p.spec.Template.ChildSpec, p.sys.steady(), p.sys.rand())
+	delay, up := m.AfterExit(&p.spec.Template.ChildSpec, p.sys.Steady(), p.sys.rand())
 	m.moved(from, gen, core.Move{Abandoned: abandoned})
 	if up && p.members[m.id()] == m {
 		gen := m.slot.gen.Load()

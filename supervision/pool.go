@@ -251,7 +251,7 @@ func (p *pool) disownChildren() {
 	for _, m := range members {
 		m.dropNext()
 		from := m.State
-		m.Enter(core.Idle, p.sys.steady())
+		m.Enter(core.Idle, p.sys.Steady())
 		m.moved(from, m.slot.gen.Load(), core.Move{Abandoned: true})
 	}
 	p.mu.Unlock()

@@ -93,7 +93,7 @@ func (s *supervisor) decide(e groupEvent) []core.Action {
 	if e.fault != nil && e.Child < len(s.fault) {
 		s.fault[e.Child] = e.fault
 	}
-	now := s.sys.steady()
+	now := s.sys.Steady()
 	actions := append([]core.Action(nil), s.group.Step(now, e.Event)...)
 	for _, m := range s.group.Moves() {
 		s.sys.changed(s.slots[m.Child], &s.spec.Children[m.Child], m, now)

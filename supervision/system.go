@@ -315,9 +315,9 @@ func (s *System) Report(f Fault) {
 // Abandoned is how many generations were left behind.
 func (s *System) Abandoned() int64 { return s.abandoned.Load() }
 
-// steady is the time on a clock that nobody sets: spans between two of its times are right
-// even where the wall clock was moved meanwhile.
-func (s *System) steady() time.Time { return s.epoch.Add(s.clock.Now().Sub(s.epoch)) }
+// Steady is the time on a clock that nobody sets, in which Node tells its times: spans between
+// two of its times are right even where the wall clock was moved meanwhile.
+func (s *System) Steady() time.Time { return s.epoch.Add(s.clock.Now().Sub(s.epoch)) }
 
 // Clock is the system's clock.
 func (s *System) Clock() Clock { return s.clock }

@@ -84,7 +84,7 @@ func (s *System) arm() {
 
 // watched is the time by which children are judged, in nanoseconds: it stands still while
 // nothing ran. Signs of life are noted in it.
-func (s *System) watched() int64 { return s.steady().UnixNano() - s.dog.stalled.Load() }
+func (s *System) watched() int64 { return s.Steady().UnixNano() - s.dog.stalled.Load() }
 
 // shown turns a time by which children are judged into one for people.
 func (s *System) shown(watched int64) time.Time {
