@@ -235,16 +235,12 @@ func (s *supervisor) disownChildren() {
 	}
 }
 
-// noteDisowned notes that nobody looks after the children any more. The lock is held. A
-// supervisor that failed of its own code may have lost its group.
+// noteDisowned notes that nobody looks after the children any more. The lock is held.
 func (s *supervisor) noteDisowned() {
 	if s.disowned {
 		return
 	}
 	s.disowned = true
-	if s.group == nil {
-		return
-	}
 	for i, c := range s.group.Children() {
 		if c.State != core.Idle {
 			m := core.Move{Child: i, Gen: c.Gen, From: c.State, To: core.Idle, Abandoned: true}
