@@ -82,11 +82,6 @@ func (a *Actor) Receive(ctx supervision.Context, msg any) error {
 		if a.m != nil {
 			a.m.PodRemoved()
 		}
-	case Rejected:
-		a.reject = &msg.Rejection
-		if a.m != nil {
-			a.m.PodRejected(msg.Rejection)
-		}
 	case Observed:
 		a.observed(ctx, msg, now)
 	case Exited:

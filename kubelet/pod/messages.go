@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/nodeactor/nodeactor/kubelet/images"
-	"github.com/nodeactor/nodeactor/kubelet/pod/core"
 	"github.com/nodeactor/nodeactor/kubelet/runtime"
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -16,9 +15,6 @@ type Update struct{ Pod *v1.Pod }
 
 // Removed tells the pod actor that the API has the pod no more.
 type Removed struct{}
-
-// Rejected tells the pod actor that this node refuses the pod.
-type Rejected struct{ core.Rejection }
 
 // Observed is what a relist found of one pod.
 type Observed struct {
