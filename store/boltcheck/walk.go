@@ -20,15 +20,15 @@ func (c *checker) at(id uint64) (page, error) {
 		return page{}, fmt.Errorf("page %d is referred to, there are %d", id, c.meta.end)
 	}
 	size := int64(c.meta.pageSize)
-	head := make([]byte, headerSize)
-	if _, err := c.r.ReadAt(head, int64(id)*size); err != nil {
+	first := make([]byte, size)
+	if _, err := c.r.ReadAt(first, int64(id)*size); err != nil {
 		return page{}, fmt.Errorf("page %d cannot be read: %w", id, err)
 	}
-	p := page{id: id, flags: binary.LittleEndian.Uint16(head[8:]), count: int(binary.LittleEndian.Uint16(head[10:]))}
-	if own := binary.LittleEndian.Uint64(head); own != id {
+	p := page{id: id, flags: binary.LittleEndian.Uint16(first[8:]), count: int(binary.LittleEndian.Uint16(first[10:])), data: first}
+	if own := binary.LittleEndian.Uint64(first); own != id {
 		return page{}, fmt.Errorf("page %d says that it is page %d", id, own)
 	}
-	pages := uint64(binary.LittleEndian.Uint32(head[12:])) + 1
+	pages := uint64(binary.LittleEndian.Uint32(first[12:])) + 1
 	if id+pages > c.meta.end || pages*uint64(size) > largestContent {
 		return page{}, fmt.Errorf("page %d says that it has %d pages", id, pages)
 	}
@@ -38,9 +38,12 @@ func (c *checker) at(id uint64) (page, error) {
 		}
 		c.seen[i] = struct{}{}
 	}
-	p.data = make([]byte, int64(pages)*size)
-	if _, err := c.r.ReadAt(p.data, int64(id)*size); err != nil {
-		return page{}, fmt.Errorf("page %d cannot be read: %w", id, err)
+	if pages > 1 {
+		p.data = make([]byte, int64(pages)*size)
+		copy(p.data, first)
+		if _, err := c.r.ReadAt(p.data[size:], int64(id+1)*size); err != nil {
+			return page{}, fmt.Errorf("page %d cannot be read: %w", id, err)
+		}
 	}
 	return p, nil
 }
