@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -52,7 +51,7 @@ func (m *Member) waitLeader(ctx context.Context, dir string, applied uint64) err
 
 // lastIndex is the index of the last entry in the log.
 func lastIndex(dir string) (uint64, error) {
-	logs := filepath.Join(dir, memberDir, "wal")
+	logs := logDir(dir)
 	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), logs)
 	if err != nil {
 		return 0, err
@@ -78,8 +77,7 @@ func lastIndex(dir string) (uint64, error) {
 
 // checkLog refuses a segment without content, at which the library stumbles: it writes a segment's head before it gives it its name.
 func checkLog(dir string) error {
-	segments, _ := filepath.Glob(filepath.Join(dir, memberDir, "wal", "*.wal"))
-	for _, path := range segments {
+	for _, path := range segments(dir) {
 		if info, err := os.Stat(path); err == nil && info.Size() == 0 {
 			return damage(path, errors.New("it is empty"))
 		}

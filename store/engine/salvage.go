@@ -105,10 +105,18 @@ func damage(path string, err error) error {
 
 // newestLog is the last segment of the log, or the directory of the member when there is none.
 func newestLog(dir string) string {
-	segments, _ := filepath.Glob(filepath.Join(dir, memberDir, "wal", "*.wal"))
-	if len(segments) == 0 {
+	all := segments(dir)
+	if len(all) == 0 {
 		return filepath.Join(dir, memberDir)
 	}
-	slices.Sort(segments)
-	return segments[len(segments)-1]
+	return all[len(all)-1]
 }
+
+// segments are the files of the log, in their order.
+func segments(dir string) []string {
+	all, _ := filepath.Glob(filepath.Join(logDir(dir), "*.wal"))
+	slices.Sort(all)
+	return all
+}
+
+func logDir(dir string) string { return filepath.Join(dir, memberDir, "wal") }
