@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,12 +42,6 @@ var _ Engine = (*Seat)(nil)
 
 // NewSeat returns an empty seat.
 func NewSeat(cfg Config) *Seat {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = supervision.RealClock()
-	}
 	s := &Seat{cfg: cfg, room: room{dir: cfg.Dir}}
 	empty := newFailure()
 	empty.set(ErrClosed)
@@ -323,9 +316,6 @@ func (s *Seat) Failed() <-chan struct{} { return s.lost.Load().ch }
 
 // Err implements Engine.
 func (s *Seat) Err() error { return s.lost.Load().get() }
-
-// Fail makes the seated member serve no more, for a reason that its user has found.
-func (s *Seat) Fail(err error) { s.lost.Load().set(err) }
 
 // Close implements Engine.
 func (s *Seat) Close(ctx context.Context) error { return s.Empty(ctx) }
