@@ -118,14 +118,13 @@ func (s policies) each(after, revision string, f func(string, object) bool) {
 	})
 }
 
-func (s policies) at(name, revision string) (found object) {
-	s.each("", revision, func(_ string, o object) bool {
-		if o.GetName() == name {
-			found = o
-		}
-		return found == nil
-	})
-	return found
+func (s policies) at(name, revision string) object {
+	root := s.tree.Spec()
+	path := Path(root, name)
+	if spec, policy := place(root, path); spec != nil && policy == path {
+		return policyOf(path, spec, revision)
+	}
+	return nil
 }
 
 func (policies) gone(string, string) object { return nil }

@@ -82,11 +82,7 @@ func (s *storage) suggestion(name string) string {
 		paths = append(paths, path)
 		return len(paths) < maxCompared
 	})
-	near := catalog.Nearest(strings.ReplaceAll(name, separator, "/"), paths)
-	if len(near) == 0 {
-		return ""
-	}
-	return "; did you mean " + Name(strings.Join(near, " or ")) + "?"
+	return Name(catalog.DidYouMean(strings.ReplaceAll(name, separator, "/"), paths))
 }
 
 // List implements rest.Lister. What it returns is made for this answer; a limit bounds how much that is.
