@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -47,7 +46,8 @@ func (s *steering) faults(w http.ResponseWriter, r *http.Request) {
 	news, lost, cancel := s.subscribe(path)
 	defer cancel()
 	old := s.kept(path)
-	if tree := s.sys.Inspect(); len(old) == 0 && path != "" {
+	if len(old) == 0 && path != "" {
+		tree := s.sys.Inspect()
 		if _, ok := find(tree.Root, path); !ok {
 			http.Error(w, noActor(tree, path), http.StatusNotFound)
 			return
@@ -117,7 +117,10 @@ func identityOf(f supervision.Fault) string {
 // left behind.
 func (s *steering) stack(w http.ResponseWriter, r *http.Request) {
 	hash := r.URL.Query().Get("hash")
-	text := cmp.Or(s.faultStack(hash), s.zombieStack(hash))
+	text := s.faultStack(hash)
+	if text == "" {
+		text = s.zombieStack(hash)
+	}
 	if text == "" {
 		http.Error(w, fmt.Sprintf("no kept fault has a stack with the hash %q; nodeactor faults lists them", hash), http.StatusNotFound)
 		return
@@ -142,7 +145,7 @@ func (s *steering) faultStack(hash string) string {
 }
 
 func (s *steering) zombieStack(hash string) (text string) {
-	s.sys.Inspect().Walk(func(n supervision.Node) bool {
+	s.sys.Scan("", func(n supervision.Node) bool {
 		for _, z := range n.Zombies {
 			if z.StackHash == hash {
 				text = fmt.Sprintf("%s#%d was left behind at %s while it did this:\n\n%s", n.Path, z.Generation, z.Since.Format(time.RFC3339), strings.TrimSpace(z.Stack))
