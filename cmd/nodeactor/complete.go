@@ -64,13 +64,13 @@ func completeHashes(dir *string) cobra.CompletionFunc {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
 		var found []string
-		client := node.NewLocalClient(node.Config{DataDir: *dir}.WithDefaults().Socket())
-		_ = client.Faults(ctx, "", time.Time{}, false, func(f node.FaultLine) error {
+		// What came before the time ran out is offered.
+		faults, _ := kept(ctx, node.NewLocalClient(node.Config{DataDir: *dir}.WithDefaults().Socket()), "")
+		for _, f := range faults {
 			if f.HasStack {
 				found = append(found, cobra.CompletionWithDesc(f.Hash, f.Kind+" of "+f.Path))
 			}
-			return nil
-		})
+		}
 		slices.Sort(found)
 		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
 	}

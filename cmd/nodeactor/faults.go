@@ -81,11 +81,7 @@ func (f *faultFlags) run(cmd *cobra.Command, args []string) error {
 
 // list prints what is kept.
 func (f *faultFlags) list(cmd *cobra.Command, client *node.LocalClient, path string) error {
-	found := []node.FaultLine{}
-	err := client.Faults(cmd.Context(), path, time.Time{}, false, func(l node.FaultLine) error {
-		found = append(found, l)
-		return nil
-	})
+	found, err := kept(cmd.Context(), client, path)
 	if err != nil {
 		return err
 	}
@@ -106,6 +102,16 @@ func (f *faultFlags) list(cmd *cobra.Command, client *node.LocalClient, path str
 		printFault(cmd.OutOrStdout(), l, width)
 	}
 	return nil
+}
+
+// kept reads the faults that are kept.
+func kept(ctx context.Context, client *node.LocalClient, path string) ([]node.FaultLine, error) {
+	found := []node.FaultLine{}
+	err := client.Faults(ctx, path, time.Time{}, false, func(l node.FaultLine) error {
+		found = append(found, l)
+		return nil
+	})
+	return found, err
 }
 
 func (f *faultFlags) last(found []node.FaultLine) []node.FaultLine {
@@ -146,11 +152,7 @@ func (f *faultFlags) goOn(cmd *cobra.Command, client *node.LocalClient, path str
 // begin is the moment from which faults are printed; it also proves that there is something
 // to follow.
 func (f *faultFlags) begin(ctx context.Context, client *node.LocalClient, path string) (time.Time, error) {
-	var found []node.FaultLine
-	err := client.Faults(ctx, path, time.Time{}, false, func(l node.FaultLine) error {
-		found = append(found, l)
-		return nil
-	})
+	found, err := kept(ctx, client, path)
 	if shown := f.last(found); err == nil && len(found) > len(shown) {
 		return found[len(found)-len(shown)-1].At, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +28,7 @@ func connect(dir string) (*node.LocalClient, error) {
 
 // runs returns the process of the node, or says why it cannot be talked to.
 func runs(c node.Config) (pid int, err error) {
-	if _, err := os.Stat(filepath.Join(c.DataDir, node.SocketFile)); errors.Is(err, fs.ErrPermission) {
+	if _, err := os.Stat(c.Socket()); errors.Is(err, fs.ErrPermission) {
 		return 0, fmt.Errorf("cannot reach the node on %s: permission denied; only root may, so use sudo", c.DataDir)
 	}
 	if pid = node.Owner(c.DataDir); pid == 0 {
