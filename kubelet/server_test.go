@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
 	utilexec "k8s.io/client-go/util/exec"
+
+	"github.com/nodeactor/nodeactor/test/loopback"
 )
 
 // pki is a throw-away authority.
@@ -67,15 +69,6 @@ func (p *pki) cert(t *testing.T, cn string, orgs ...string) (tls.Certificate, []
 	return c, cp, kp
 }
 
-func freePort(t *testing.T) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // served is a host with its server, and a client of it.
 type served struct {
 	*host
@@ -87,7 +80,7 @@ type served struct {
 func newServed(t *testing.T) *served {
 	p := newPKI(t)
 	server, _, _ := p.cert(t, "node")
-	s := &served{addr: freePort(t), pki: p}
+	s := &served{addr: loopback.Free(t), pki: p}
 	s.host = newHost(t, func(d *Deps) {
 		d.Config.ListenAddr = s.addr
 		d.ServingTLS = &tls.Config{Certificates: []tls.Certificate{server}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: p.pool}

@@ -20,6 +20,7 @@ import (
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/loopback"
 )
 
 // neverAnswers accepts connections and leaves them alone, whatever its context says.
@@ -39,7 +40,7 @@ func answers(ctx context.Context, l net.Listener) error {
 // TestListenerThatNeverAnswers: a listener that accepts and never answers is a Hang whose stack shows it; it is left behind, and the next
 // generation has the same port and answers.
 func TestListenerThatNeverAnswers(t *testing.T) {
-	addr := free(t)
+	addr := loopback.Free(t)
 	var lives atomic.Int32
 	s := run(t, Config{
 		Network: "tcp", Addr: addr, Probe: HTTPProbe(nil, "/"), ProbeEvery: 20 * time.Millisecond, ProbeWithin: 300 * time.Millisecond,
@@ -141,16 +142,6 @@ func TestHTTPProbe(t *testing.T) {
 	if err := HTTPProbe(nil, "/")(ctx, l.Addr()); err == nil {
 		t.Error("a closed socket is an answer")
 	}
-}
-
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // two is a group of the product's rows: a listener and what must not feel its faults.

@@ -115,7 +115,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	confirmed := 0
 	for round := range rounds {
 		began := time.Now()
-		n.launch(n.dir)
+		n.launch()
 		client, err := n.ready()
 		if err != nil {
 			t.Fatalf("round %d: the node did not start after a crash: %v", round, err)

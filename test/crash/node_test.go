@@ -3,11 +3,9 @@ package crash
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+
+	"github.com/nodeactor/nodeactor/test/daemon"
+	"github.com/nodeactor/nodeactor/test/loopback"
 )
 
 const (
@@ -43,66 +44,30 @@ func TestMain(m *testing.M) {
 
 func newNode(t testing.TB) *node {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: a node runs as root")
-	}
-	bin := os.Getenv("NODEACTOR_BIN")
-	if bin == "" {
-		bin = "../../bin"
-	}
-	bin, err := filepath.Abs(bin)
+	bin := daemon.Bin(t)
+	daemon.Sweep(t, bin, runPrefix)
+	dir, err := os.MkdirTemp("", runPrefix+"-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(bin, "nodeactor")); err != nil {
-		t.Fatalf("build first with `make binaries`: %v", err)
-	}
-	sweep(t, bin)
-	dir, err := os.MkdirTemp("", fmt.Sprintf("%s-%d-", runPrefix, os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &node{t: t, bin: bin, dir: dir, api: freePort(t), kubelet: freePort(t), etcd: freePort(t)}
+	n := &node{t: t, bin: bin, dir: dir, api: loopback.Free(t), kubelet: loopback.Free(t), etcd: loopback.Free(t)}
 	t.Cleanup(n.remove)
 	return n
 }
 
-// sweep removes what a run that was killed has left behind.
-func sweep(t testing.TB, bin string) {
-	old, _ := filepath.Glob(filepath.Join(os.TempDir(), runPrefix+"-*"))
-	for _, dir := range old {
-		var pid int
-		fmt.Sscanf(filepath.Base(dir), runPrefix+"-%d-", &pid)
-		if pid > 0 && syscall.Kill(pid, 0) == nil {
-			continue
-		}
-		t.Logf("removing %s, left by an earlier run", dir)
-		_ = exec.Command(filepath.Join(bin, "nodeactor"), "reset", "--yes", "--data-dir", dir, "--cgroup-root", "/"+filepath.Base(dir)).Run()
-		os.RemoveAll(dir)
-	}
-}
+func (n *node) logPath() string { return n.dir + daemon.LogSuffix }
 
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-func (n *node) logPath() string { return n.dir + ".log" }
-
-// launch starts the daemon in dir, which may be a copy of its directory.
-func (n *node) launch(dir string) {
+func (n *node) launch() {
 	n.t.Helper()
+	if err := daemon.Own(n.dir); err != nil {
+		n.t.Fatal(err)
+	}
 	log, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	defer log.Close()
-	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), "run", "--data-dir", dir, "--node-name", "crash", "--api-addr", n.api,
+	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), "run", "--data-dir", n.dir, "--node-name", "crash", "--api-addr", n.api,
 		"--kubelet-addr", n.kubelet, "--etcd-addr", n.etcd, "--cgroup-root", "/"+filepath.Base(n.dir), "--pod-cidr", "10.219.0.0/24")
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -177,8 +142,4 @@ func (n *node) remove() {
 	os.Remove(n.logPath())
 }
 
-func (n *node) tail(lines int) string {
-	b, _ := os.ReadFile(n.logPath())
-	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
+func (n *node) tail(lines int) string { return daemon.Tail(n.logPath(), lines) }

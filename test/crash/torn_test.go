@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodeactor/nodeactor/test/daemon"
 )
 
 const (
@@ -93,7 +95,7 @@ func stateFiles(t *testing.T, dir string) (files []string) {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
-		if err == nil && !strings.HasPrefix(name, "bin/") && name != "owner" {
+		if err == nil && !strings.HasPrefix(name, "bin/") && !daemon.IsOwner(name) {
 			files = append(files, name)
 		}
 		return err
@@ -111,14 +113,14 @@ func TestDamagedFiles(t *testing.T) {
 	t.Logf("CRASH_CASES=%d CRASH_SEED=%d", cases, seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	n := newNode(t)
-	n.launch(n.dir)
+	n.launch()
 	client, err := n.ready()
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := []*writer{{name: "a"}, {name: "b"}, {name: "c"}}
 	disturb(n, client, all, time.Second)
-	pristine := n.dir + ".pristine"
+	pristine := n.dir + daemon.CopySuffix
 	t.Cleanup(func() { os.RemoveAll(pristine) })
 	replace(t, n.dir, pristine)
 	files := stateFiles(t, pristine)
@@ -169,7 +171,7 @@ func damage(t *testing.T, path string, h harm, rnd *rand.Rand) {
 
 // judge starts the node on its damaged directory.
 func (n *node) judge(t *testing.T, file string, h harm, all []*writer) (verdict string, err error) {
-	n.launch(n.dir)
+	n.launch()
 	end := time.Now().Add(verdictLimit)
 	for time.Now().Before(end) {
 		select {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodeactor/nodeactor/test/loopback"
 )
 
 // refused runs the daemon with arguments it must refuse, in one line.
@@ -41,7 +43,7 @@ func TestBadInputIsRefused(t *testing.T) {
 
 	h.start()
 	h.refused(t, []string{h.dir, "in use", "pid"}, h.args()...)
-	h.refused(t, []string{"cgroup root " + h.cgroup, "in use", h.dir, "--cgroup-root"}, "run", "--data-dir", t.TempDir(), "--cgroup-root", h.cgroup, "--api-addr", freePort(t))
+	h.refused(t, []string{"cgroup root " + h.cgroup, "in use", h.dir, "--cgroup-root"}, "run", "--data-dir", t.TempDir(), "--cgroup-root", h.cgroup, "--api-addr", loopback.Free(t))
 	h.refused(t, []string{"no/node/here", "nodeactor run"}, "kubectl", "--data-dir", "/no/node/here", "get", "pods")
 	h.importDemo()
 	t.Run("invalid manifest", func(t *testing.T) {

@@ -52,16 +52,7 @@ func newHostOn(t *testing.T, n, mb int) (*host, *disk) {
 // remove ends the node while its disk is there, and then takes the disk away.
 func (d *disk) remove(h *host) {
 	d.thaw()
-	if h.cmd != nil {
-		_ = h.cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-h.exited:
-		case <-time.After(30 * time.Second):
-			_ = h.cmd.Process.Kill()
-			<-h.exited
-		}
-		h.cmd = nil
-	}
+	h.end()
 	_, _ = h.reset() // removes all but the directory, which is busy
 	d.root.Close()
 	if err := unix.Unmount(d.mount, unix.MNT_DETACH); err != nil {

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/nodeactor/nodeactor/kubelet/network"
+	"github.com/nodeactor/nodeactor/test/daemon"
 	"github.com/nodeactor/nodeactor/test/hostimage"
 )
 
 // TestNothingIsLeft compares the host before and after: first after deleting every
 // object while the node runs, then after a reset.
 func TestNothingIsLeft(t *testing.T) {
-	bin := binDir(t)
-	sweep(t, bin, os.TempDir())
+	daemon.Sweep(t, daemon.Bin(t), runPrefix)
 	empty := take(t)
 	h := newHost(t, 7)
 	h.start()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nodeactor/nodeactor/test/daemon"
+	"github.com/nodeactor/nodeactor/test/loopback"
 )
 
 const (
@@ -40,74 +42,20 @@ type host struct {
 	exited  chan error
 }
 
-func binDir(t *testing.T) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: starting containers needs root")
-	}
-	dir := os.Getenv("NODEACTOR_BIN")
-	if dir == "" {
-		dir = "../../bin"
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(abs, "nodeactor")); err != nil {
-		t.Fatalf("build first with `make binaries`: %v", err)
-	}
-	return abs
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // newHost prepares a node that is not started yet; n tells several on one machine apart.
 func newHost(t *testing.T, n int) *host {
-	bin := binDir(t)
-	base := os.TempDir()
-	sweep(t, bin, base)
-	dir, err := os.MkdirTemp(base, runPrefix+"-")
+	bin := daemon.Bin(t)
+	daemon.Sweep(t, bin, runPrefix)
+	dir, err := os.MkdirTemp("", runPrefix+"-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &host{
-		t: t, bin: bin, dir: dir, api: freePort(t), kubelet: freePort(t), etcd: freePort(t),
+		t: t, bin: bin, dir: dir, api: loopback.Free(t), kubelet: loopback.Free(t), etcd: loopback.Free(t),
 		cgroup: "/" + filepath.Base(dir), podCIDR: fmt.Sprintf("10.%d.0.0/24", 201+n),
 	}
 	t.Cleanup(h.remove)
 	return h
-}
-
-// sweep resets what a run that was killed has left behind.
-func sweep(t *testing.T, bin, base string) {
-	old, _ := filepath.Glob(filepath.Join(base, runPrefix+"-*"))
-	for _, dir := range old {
-		if owned(dir) {
-			continue
-		}
-		t.Logf("removing %s, left by an earlier run", dir)
-		_ = exec.Command(filepath.Join(bin, "nodeactor"), "reset", "--yes", "--data-dir", dir, "--cgroup-root", "/"+filepath.Base(dir)).Run()
-		os.RemoveAll(dir)
-	}
-}
-
-// owned tells whether a live process of these tests uses dir.
-func owned(dir string) bool {
-	b, err := os.ReadFile(filepath.Join(dir, "owner"))
-	if err != nil {
-		return false
-	}
-	var pid int
-	fmt.Sscan(string(b), &pid)
-	return pid > 0 && syscall.Kill(pid, 0) == nil
 }
 
 func (h *host) args(extra ...string) []string {
@@ -126,9 +74,9 @@ func (h *host) start(extra ...string) {
 
 func (h *host) launch(extra ...string) {
 	h.t.Helper()
-	must(h.t, os.WriteFile(filepath.Join(h.dir, "owner"), fmt.Appendf(nil, "%d", os.Getpid()), 0o600))
+	must(h.t, daemon.Own(h.dir))
 	var err error
-	h.log, err = os.OpenFile(h.dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	h.log, err = os.OpenFile(h.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	must(h.t, err)
 	h.cmd = exec.Command(filepath.Join(h.bin, "nodeactor"), h.args(extra...)...)
 	h.cmd.Stdout, h.cmd.Stderr = h.log, h.log
@@ -189,22 +137,28 @@ func (h *host) remove() {
 	if h.t.Failed() {
 		h.t.Logf("end of the node's log:\n%s", h.tail(80))
 	}
-	if h.cmd != nil {
-		_ = h.cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-h.exited:
-		case <-time.After(30 * time.Second):
-			_ = h.cmd.Process.Kill()
-			<-h.exited
-		}
-		h.cmd = nil
-	}
+	h.end()
 	out, err := h.reset()
 	if err != nil {
 		h.t.Errorf("reset: %v\n%s", err, out)
 	}
 	os.RemoveAll(h.dir)
-	os.Remove(h.dir + ".log")
+	os.Remove(h.logPath())
+}
+
+// end ends the node politely, and at last by force.
+func (h *host) end() {
+	if h.cmd == nil {
+		return
+	}
+	_ = h.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-h.exited:
+	case <-time.After(30 * time.Second):
+		_ = h.cmd.Process.Kill()
+		<-h.exited
+	}
+	h.cmd = nil
 }
 
 func (h *host) reset() (string, error) {
@@ -214,11 +168,9 @@ func (h *host) reset() (string, error) {
 	return h.run(60*time.Second, nil, "reset", "--yes", "--data-dir", h.dir, "--cgroup-root", h.cgroup)
 }
 
-func (h *host) tail(lines int) string {
-	b, _ := os.ReadFile(h.dir + ".log")
-	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
+func (h *host) tail(lines int) string { return daemon.Tail(h.logPath(), lines) }
+
+func (h *host) logPath() string { return h.dir + daemon.LogSuffix }
 
 // run calls the product's command line.
 func (h *host) run(limit time.Duration, stdin []byte, args ...string) (string, error) {

@@ -1,0 +1,87 @@
+// Package daemon is what tests that run the real program share: where it is, whose a data directory is, and the removal of
+// what a run that was killed has left behind.
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const (
+	// ownerFile names, in a data directory, the process of the tests that use it.
+	ownerFile = "owner"
+	// LogSuffix behind the name of a data directory is its daemon's log.
+	LogSuffix = ".log"
+	// CopySuffix behind the name of a data directory is a copy of it.
+	CopySuffix = ".pristine"
+)
+
+// Bin is the folder with the programs: $NODEACTOR_BIN, or bin/ of the tree for a package two folders down. Without root the
+// test is skipped.
+func Bin(t testing.TB) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: starting containers needs root")
+	}
+	dir := os.Getenv("NODEACTOR_BIN")
+	if dir == "" {
+		dir = "../../bin"
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(abs, "nodeactor")); err != nil {
+		t.Fatalf("build first with `make binaries`: %v", err)
+	}
+	return abs
+}
+
+// Own notes that this process uses dir, so that nobody sweeps it meanwhile.
+func Own(dir string) error {
+	return os.WriteFile(filepath.Join(dir, ownerFile), fmt.Appendf(nil, "%d", os.Getpid()), 0o600)
+}
+
+// IsOwner tells whether name is that of the note in a data directory.
+func IsOwner(name string) bool { return name == ownerFile }
+
+// owned tells whether a live process of these tests uses dir.
+func owned(dir string) bool {
+	b, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	if err != nil {
+		return false
+	}
+	var pid int
+	fmt.Sscan(string(b), &pid)
+	return pid > 0 && syscall.Kill(pid, 0) == nil
+}
+
+// Sweep resets the nodes whose directories in the folder for temporary files begin with prefix and belong to no live
+// process, and removes what is left of them.
+func Sweep(t testing.TB, bin, prefix string) {
+	t.Helper()
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"-*"))
+	for _, path := range old {
+		dir := strings.TrimSuffix(strings.TrimSuffix(path, LogSuffix), CopySuffix)
+		if owned(dir) {
+			continue
+		}
+		t.Logf("removing %s, left by an earlier run", path)
+		if path == dir {
+			_ = exec.Command(filepath.Join(bin, "nodeactor"), "reset", "--yes", "--data-dir", dir, "--cgroup-root", "/"+filepath.Base(dir)).Run()
+		}
+		os.RemoveAll(path)
+	}
+}
+
+// Tail is the end of what a daemon wrote to its log.
+func Tail(path string, lines int) string {
+	b, _ := os.ReadFile(path)
+	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
