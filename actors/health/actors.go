@@ -40,12 +40,8 @@ type family struct {
 }
 
 // families reads the whole tree, a piece at a time.
-func (c *Collector) families(pools pools) map[string]*family {
+func (c *Collector) families(pools pools, cpu map[string]float64) map[string]*family {
 	all := map[string]*family{}
-	cpu := map[string]float64{}
-	if last := c.System.LastCPU(); last != nil {
-		cpu = last.ByPath
-	}
 	c.System.Scan("", func(n supervision.Node) bool {
 		path := pools.family(n.Path)
 		f := all[path]
@@ -74,11 +70,14 @@ func (f *family) add(n *supervision.Node, cpu float64) {
 }
 
 func (c *Collector) collectActors(out samples, pools pools) {
-	handled, measured := c.System.Handled(), c.System.LastCPU() != nil
-	for path, f := range c.families(pools) {
+	handled, cpu := c.System.Handled(), map[string]float64(nil)
+	if last := c.System.LastCPU(); last != nil {
+		cpu = last.ByPath
+	}
+	for path, f := range c.families(pools, cpu) {
 		labels := []string{short(path, c.Root), f.row}
 		f.collect(out, labels)
-		if measured {
+		if cpu != nil {
 			out.gauge(cpuDesc, f.cpu, labels...)
 		}
 		out.counter(messagesDesc, float64(handled[path]), labels...)
