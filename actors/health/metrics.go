@@ -92,7 +92,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	out := samples(ch)
 	c.collectStore(out)
 	c.collectSystem(out)
-	pools := poolsOf(c.System.Spec())
+	pools := pools(Pools(c.System.Spec()))
 	c.collectFaults(out, pools)
 	c.collectActors(out, pools)
 	c.repairs.Collect(ch)
@@ -152,7 +152,8 @@ func (c *Collector) collectFaults(out samples, pools pools) {
 // pools are the paths of all pools.
 type pools map[string]bool
 
-func poolsOf(root *supervision.Spec) pools {
+// Pools are the paths of all pools of a tree; there are none before its start, when root is nil.
+func Pools(root *supervision.Spec) map[string]bool {
 	found := pools{}
 	if root != nil {
 		found.add(root, root.ID)

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodeactor/nodeactor/actors/health"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
-	"github.com/nodeactor/nodeactor/supervision/core"
 )
 
 const (
@@ -99,7 +99,6 @@ type ActorQuery struct {
 // steering shows the running tree to people and lets them restart parts of it.
 type steering struct {
 	sys       *supervision.System
-	root      *supervision.Spec
 	overrides []catalog.Override
 	// lease names the lease an actor holds; "-" is none.
 	lease func(path string) string
@@ -115,7 +114,7 @@ func (s *steering) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+actorsPath, s.actors)
 	mux.HandleFunc("POST "+actorsPath+"/restart", s.restart)
 	mux.HandleFunc("GET "+policiesPath, func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, catalog.Describe(s.root, s.overrides), nil)
+		reply(w, catalog.Describe(s.sys.Spec(), s.overrides), nil)
 	})
 	mux.HandleFunc("GET "+ringPath, s.faults)
 	mux.HandleFunc("GET "+ringPath+"/stack", s.stack)
@@ -140,7 +139,7 @@ func (s *steering) actors(w http.ResponseWriter, r *http.Request) {
 	if cpu != nil {
 		tree = s.sys.Inspect()
 	}
-	v := &viewer{steering: s, query: q, now: s.sys.Clock().Now(), cpu: cpu, pools: pools(s.root)}
+	v := &viewer{steering: s, query: q, now: s.sys.Clock().Now(), cpu: cpu, pools: health.Pools(s.sys.Spec())}
 	if n, ok := find(tree.Root, q.Path); ok {
 		v.add(n, q.Depth, true)
 	}
@@ -188,22 +187,6 @@ func noActor(tree supervision.Tree, path string) string {
 	})
 	hint := catalog.DidYouMean(path, paths)
 	return fmt.Sprintf("there is no actor %s%s", path, cmp.Or(hint, "; nodeactor tree lists them"))
-}
-
-// pools are the paths of the tree's pools.
-func pools(root *supervision.Spec) map[string]bool {
-	found := map[string]bool{}
-	var visit func(s *supervision.Spec, path string)
-	visit = func(s *supervision.Spec, path string) {
-		if s.Kind == core.Supervisor && s.Group.Strategy == core.Pool {
-			found[path] = true
-		}
-		for i := range s.Children {
-			visit(&s.Children[i], path+"/"+s.Children[i].ID)
-		}
-	}
-	visit(root, root.ID)
-	return found
 }
 
 // viewer turns nodes into lines.

@@ -48,7 +48,7 @@ func steered(t *testing.T, overrides ...catalog.Override) (*supervision.System, 
 	for _, id := range []string{"a", "b"} {
 		sys.Pool("node/kubelet/pods").Ensure(id, idle)
 	}
-	return sys, socketOf(t, &steering{sys: sys, root: &root, overrides: overrides, lease: noLease, gone: t.Context(), log: slog.New(slog.DiscardHandler)})
+	return sys, socketOf(t, &steering{sys: sys, overrides: overrides, lease: noLease, gone: t.Context(), log: slog.New(slog.DiscardHandler)})
 }
 
 func socketOf(t *testing.T, s *steering) *LocalClient {
