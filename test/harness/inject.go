@@ -109,12 +109,7 @@ func (in *Injection) fault(c context.Context, kind supervision.FaultKind) error 
 
 // hang blocks until the injection is released, or the context ends.
 func (in *Injection) hang(c context.Context) {
-	if in.k.level.executor() == nil {
-		go func() {
-			<-c.Done()
-			in.cond.signal()
-		}()
-	}
+	defer in.k.wakeOn(c, &in.cond)()
 	in.k.level.wait(&in.cond, func() bool { return in.released.Load() || !in.stubborn.Load() && c.Err() != nil })
 }
 

@@ -65,6 +65,14 @@ func (c *cond) wait() <-chan struct{} {
 	return c.changed
 }
 
+// wakeOn signals when ctx ends, where nobody looks by himself.
+func (k *Kit) wakeOn(ctx context.Context, c *cond) (stop func() bool) {
+	if k.level.executor() != nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, c.signal)
+}
+
 // The seeded level.
 
 func (s *sched) executor() supervision.Executor { return s }

@@ -88,15 +88,13 @@ func (n *Net) Host(name string) *Host {
 // Delay makes everything between all hosts take between least and most. What was sent to a
 // connection stays in order; packets may overtake each other.
 func (n *Net) Delay(least, most time.Duration) {
-	n.each(func(l *link) { l.least, l.most = least, most })
-	n.usual.least, n.usual.most = least, most
+	n.each(func(q *quality) { q.least, q.most = least, most })
 }
 
 // Drop loses that share of what is sent: of packets for good, of connections until it is sent
 // again.
 func (n *Net) Drop(share float64) {
-	n.each(func(l *link) { l.lost = share })
-	n.usual.lost = share
+	n.each(func(q *quality) { q.lost = share })
 }
 
 // Link sets the quality of what a sends to b.
@@ -187,11 +185,13 @@ func (n *Net) others(a string) (all []string) {
 	return all
 }
 
-func (n *Net) each(f func(*link)) {
+// each changes the quality of all links, those included that are made later.
+func (n *Net) each(f func(*quality)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	f(&n.usual)
 	for _, l := range n.links {
-		f(l)
+		f(&l.quality)
 	}
 }
 
@@ -305,7 +305,7 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (net.Co
 		d.answer(n.accept(local, target, h.name, to))
 	})
 	n.mu.Unlock()
-	defer n.wakeOn(ctx, d.wake)()
+	defer n.k.wakeOn(ctx, d.wake)()
 	n.k.level.wait(d.wake, func() bool { return d.done() || ctx.Err() != nil })
 	return d.result(ctx, target)
 }
@@ -342,14 +342,6 @@ func (d *dialing) result(ctx context.Context, target addr) (net.Conn, error) {
 		return nil, failure("dial", target, d.err)
 	}
 	return d.conn, nil
-}
-
-// wakeOn signals when ctx ends, where nobody looks by himself.
-func (n *Net) wakeOn(ctx context.Context, c *cond) (stop func() bool) {
-	if n.k.level.executor() != nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(ctx, c.signal)
 }
 
 // portText is a port as part of an address.
