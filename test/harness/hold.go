@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -72,9 +73,7 @@ func (g *Gate[T]) Release(order Order) {
 func arrange[T any](k *Kit, all []T, order Order) []T {
 	switch order {
 	case Reversed:
-		for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
-			all[i], all[j] = all[j], all[i]
-		}
+		slices.Reverse(all)
 	case Shuffled:
 		k.Rand().Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	case Dropped:

@@ -25,7 +25,6 @@ type eventKind uint8
 const (
 	evNote eventKind = iota
 	evDeliver
-	evTaken
 	evHandled
 	evDead
 	evTimer
@@ -34,7 +33,7 @@ const (
 	evFault
 )
 
-var eventNames = [...]string{"note", "deliver", "taken", "failed", "dead letter", "timer", "job", "call", "fault"}
+var eventNames = [...]string{"note", "deliver", "failed", "dead letter", "timer", "job", "call", "fault"}
 
 // event is one line of a trace.
 type event struct {
