@@ -54,20 +54,26 @@ func (b *Breaker) Guard(next http.RoundTripper) http.RoundTripper {
 // Coming tells that somebody else, a user through a field manager, asks the API for a write, and Seen that it was answered. Both are
 // cheap for objects that no reconciler writes.
 func (b *Breaker) Coming(user, manager string, object hotloop.Object) {
+	if object.Name == "" {
+		return
+	}
 	now := b.clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if object.Name != "" && b.detector.IsWatched(now, object) {
+	if b.detector.IsWatched(now, object) {
 		b.detector.Announce(outsider(user, manager), object)
 	}
 }
 
 // Seen is the end of a write that Coming announced.
 func (b *Breaker) Seen(user, manager, method string, object hotloop.Object) {
+	if object.Name == "" {
+		return
+	}
 	now := b.clock.Now()
 	b.mu.Lock()
-	watched := object.Name != "" && b.detector.IsWatched(now, object)
-	if method == http.MethodDelete && object.Name != "" {
+	watched := b.detector.IsWatched(now, object)
+	if method == http.MethodDelete {
 		b.noteDeletion(outsider(user, manager), object)
 	}
 	b.mu.Unlock()
