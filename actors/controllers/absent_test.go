@@ -32,14 +32,9 @@ func TestP05_AControllerOfAnAbsentKindStartsWhenItAppears(t *testing.T) {
 	}, operator.Deps{Cache: p.cache, Clock: supervision.RealClock(), Log: slog.New(slog.DiscardHandler)})}
 	p.must(system.Start(root))
 	defer system.Stop(context.Background())
-	waits := func() (jobs []string) {
-		system.Inspect().Walk(func(n supervision.Node) bool {
-			if n.Row == "kinds" {
-				jobs = n.JobNames
-			}
-			return true
-		})
-		return jobs
+	waits := func() []string {
+		n, _ := system.Look("controllers/widgets/kinds")
+		return n.JobNames
 	}
 	p.eventually("it waits for the kind", func() bool { return len(waits()) == 1 && waits()[0] == "WaitingForKind widgets.example.com" })
 	p.deploy(deployment("web", 1))

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func summary(complaints map[string]*complaint) (health, hot condition) {
 	health = condition{ConditionHealthy, corev1.ConditionTrue, ReasonRecovered, "its reconcilers do well"}
 	hot = condition{ConditionHotLoop, corev1.ConditionFalse, ReasonReleased, "no reconciler of it pauses"}
 	var sick, circling []string
-	for _, name := range sorted(complaints) {
+	for _, name := range slices.Sorted(maps.Keys(complaints)) {
 		c := complaints[name]
 		if !c.healthy() {
 			reason, message := c.says()
@@ -174,15 +175,6 @@ func accused(message string) map[string]string {
 		}
 	}
 	return says
-}
-
-func sorted(complaints map[string]*complaint) []string {
-	names := make([]string, 0, len(complaints))
-	for name := range complaints {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // waits tells that a state is one in which a failed child waits for its next try, or is given up.

@@ -168,7 +168,7 @@ func (d *dispatcher) await(ctx context.Context, feed *cache.Feed) ([]cache.Chang
 // relist wakes all manifests there are and all actors there were, whatever was missed. It waits for a source that is down: that is no
 // fault of the dispatcher.
 func (d *dispatcher) relist(ctx context.Context, pool actors, beat func()) error {
-	for err := d.sync(ctx); err != nil; err = d.sync(ctx) {
+	for err := synced(ctx, d.deps.Cache); err != nil; err = synced(ctx, d.deps.Cache) {
 		beat()
 		if ctx.Err() != nil || !isOutage(err) {
 			return err
@@ -182,12 +182,6 @@ func (d *dispatcher) relist(ctx context.Context, pool actors, beat func()) error
 		d.wake(pool, key, revision)
 	}
 	return nil
-}
-
-func (d *dispatcher) sync(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, syncDeadline)
-	defer cancel()
-	return d.deps.Cache.Sync(ctx)
 }
 
 // sweep wakes manifests that have no actor.

@@ -41,7 +41,7 @@ func (m *manifest) injected() string {
 	if about == nil {
 		return ""
 	}
-	record, ok := m.deps.Cache.Record(cache.KindServing(about.Resource().GroupResource(), about.Namespace != ""), about.Namespace, about.Name)
+	record, ok := m.deps.Cache.Record(kindOf(objectOf(about)), about.Namespace, about.Name)
 	if !ok || !cache.IsTyped(record.Key) {
 		return ""
 	}

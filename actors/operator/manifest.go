@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/hotloop"
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -162,9 +163,7 @@ func (m *manifest) spread() float64 { return m.gate.jitter }
 
 // pass runs one pass on a state that holds everything written before it.
 func (m *manifest) pass(ctx context.Context) passResult {
-	synced, cancel := context.WithTimeout(ctx, syncDeadline)
-	defer cancel()
-	if err := m.deps.Cache.Sync(synced); err != nil {
+	if err := synced(ctx, m.deps.Cache); err != nil {
 		return passResult{err: err}
 	}
 	m.seen.Store(m.deps.Cache.Applied())
@@ -176,6 +175,13 @@ func (m *manifest) pass(ctx context.Context) passResult {
 	}
 	action, err := m.reconciler.Reconcile(withWriter(ctx, m.writer()), m.key)
 	return passResult{action: action, err: err}
+}
+
+// synced waits until the cache shows all that was written before, for syncDeadline at most.
+func synced(ctx context.Context, reader *cache.Cache) error {
+	ctx, cancel := context.WithTimeout(ctx, syncDeadline)
+	defer cancel()
+	return reader.Sync(ctx)
 }
 
 // finish notes the end of a pass. An actor that is not needed any more asks the board to end it.

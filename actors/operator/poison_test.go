@@ -184,14 +184,9 @@ func (w *ward) wantEvent(parts ...string) {
 	w.Errorf("no Event with %q among %q", parts, all)
 }
 
-func (w *ward) node(path string) (found supervision.Node) {
-	w.system.Inspect().Walk(func(n supervision.Node) bool {
-		if n.Path == path {
-			found = n
-		}
-		return true
-	})
-	return found
+func (w *ward) node(path string) supervision.Node {
+	n, _ := w.system.Look(path)
+	return n
 }
 
 func (w *ward) state(name string) supervision.State {

@@ -424,14 +424,8 @@ func (r *Reporter) write(ctx context.Context, about *cache.Meta, changed []condi
 
 // inherit takes over what an earlier life of the process has left on objects, so that it is cleared once all is well.
 func (r *Reporter) inherit(ctx context.Context, beat func()) error {
-	for ctx.Err() == nil {
+	for synced(ctx, r.cache) != nil {
 		beat()
-		synced, cancel := context.WithTimeout(ctx, syncDeadline)
-		err := r.cache.Sync(synced)
-		cancel()
-		if err == nil {
-			break
-		}
 		if r.clock.Sleep(ctx, reportRetryFirst) != nil {
 			return ctx.Err()
 		}
