@@ -146,10 +146,18 @@ var Rows = []Entry{
 // Row returns a row's spec for a child to fill in; the ID is the row's name. An unknown
 // name is a mistake in the program and panics: a test calls every constructor.
 func Row(name string) supervision.Spec {
+	e, ok := find(name)
+	if !ok {
+		panic(fmt.Sprintf("the catalog has no row %q", name))
+	}
+	return supervision.Spec{ChildSpec: e.Spec}
+}
+
+func find(name string) (e Entry, ok bool) {
 	for _, e := range Rows {
 		if e.Spec.Row == name {
-			return supervision.Spec{ChildSpec: e.Spec}
+			return e, true
 		}
 	}
-	panic(fmt.Sprintf("the catalog has no row %q", name))
+	return Entry{}, false
 }

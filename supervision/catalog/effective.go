@@ -101,12 +101,8 @@ func effective(path string, s *core.ChildSpec, from origins) Effective {
 }
 
 func classOf(row string) Class {
-	for _, e := range Rows {
-		if e.Spec.Row == row {
-			return e.Class
-		}
-	}
-	return ""
+	e, _ := find(row)
+	return e.Class
 }
 
 func rateText(i core.Intensity) string { return fmt.Sprintf("%d/%s", i.Max, short(i.Within)) }
@@ -121,7 +117,7 @@ func curveText(b core.Backoff) string {
 // PrintEffective writes a table of the list. Curves have letters that are explained below
 // it, and what was overridden a number that says where.
 func PrintEffective(w io.Writer, list []Effective) error {
-	curves, sources := &notes{}, &notes{}
+	curves, sources := &notes[string]{}, &notes[string]{}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PATH\tROW\tSTART\tHANG\tSTOP\tSTRATEGY\tRESTARTS\tSUSTAINED\tPANIC\tHANG\tERROR\tBIND")
 	for _, e := range list {
@@ -130,7 +126,7 @@ func PrintEffective(w io.Writer, list []Effective) error {
 			cells = append(cells, markOr(budget, sources))
 		}
 		for _, r := range e.On {
-			cells = append(cells, mark(Value{strings.TrimSpace(r.Do + " " + letter(curves.number(r.Backoff))), r.From}, sources))
+			cells = append(cells, mark(Value{cellText(r.Do, curves.number(r.Backoff)), r.From}, sources))
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
@@ -138,7 +134,7 @@ func PrintEffective(w io.Writer, list []Effective) error {
 	return t.Flush()
 }
 
-func legend(t io.Writer, curves, sources *notes) {
+func legend(t io.Writer, curves, sources *notes[string]) {
 	fmt.Fprintln(t)
 	for i, c := range curves.seen {
 		fmt.Fprintf(t, "%s  %s\n", letter(i+1), c)
@@ -152,7 +148,7 @@ func legend(t io.Writer, curves, sources *notes) {
 }
 
 // mark adds the number of the source to a value that was overridden.
-func mark(v Value, sources *notes) string {
+func mark(v Value, sources *notes[string]) string {
 	if n := sources.number(v.From); n > 0 {
 		return fmt.Sprintf("%s [%d]", v.Value, n)
 	}
@@ -160,33 +156,9 @@ func mark(v Value, sources *notes) string {
 }
 
 // markOr is mark for a value that not every child has.
-func markOr(v *Value, sources *notes) string {
+func markOr(v *Value, sources *notes[string]) string {
 	if v == nil {
 		return "-"
 	}
 	return mark(*v, sources)
-}
-
-// notes numbers different texts from 1, in the order of appearance; an empty one is 0.
-type notes struct{ seen []string }
-
-func (n *notes) number(text string) int {
-	if text == "" {
-		return 0
-	}
-	for i, s := range n.seen {
-		if s == text {
-			return i + 1
-		}
-	}
-	n.seen = append(n.seen, text)
-	return len(n.seen)
-}
-
-// letter names a curve: A, B, ... Z, AA.
-func letter(n int) (s string) {
-	for ; n > 0; n = (n - 1) / 26 {
-		s = string(rune('A'+(n-1)%26)) + s
-	}
-	return s
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -12,14 +13,14 @@ import (
 // Print writes every row with all its windows and policy cells: first the children, then the
 // budgets of the groups, then the curves the cells refer to.
 func Print(w io.Writer) error {
-	curves := &curveNames{}
+	curves := &notes[core.Backoff]{}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ROW\tCLASS\tRESTART\tSTART\tHANG\tSTOP\tMAILBOX\tPANIC\tHANG\tERROR\tBIND\tDOES")
 	for _, e := range Rows {
 		s := e.Spec
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d %s\t", s.Row, e.Class, s.Restart, s.StartTimeout, s.HangAfter, s.StopTimeout, s.Mailbox.Limit, s.Mailbox.Overflow)
 		for _, cell := range s.Policy {
-			fmt.Fprintf(t, "%s\t", curves.cell(cell))
+			fmt.Fprintf(t, "%s\t", cellText(cell.Do.String(), curves.number(cell.Backoff)))
 		}
 		fmt.Fprintln(t, e.Does)
 	}
@@ -32,25 +33,34 @@ func Print(w io.Writer) error {
 	}
 	fmt.Fprintln(t, "\nCURVE\tINITIAL\tFACTOR\tCAP\tJITTER\tRESET")
 	for i, b := range curves.seen {
-		fmt.Fprintf(t, "%s\t%s\t%g\t%s\t%g\t%s\n", curveName(i), b.Initial, b.Factor, b.Cap, b.Jitter, b.Reset)
+		fmt.Fprintf(t, "%s\t%s\t%g\t%s\t%g\t%s\n", letter(i+1), b.Initial, b.Factor, b.Cap, b.Jitter, b.Reset)
 	}
 	return t.Flush()
 }
 
-// curveNames gives each different curve a letter, in the order of appearance.
-type curveNames struct{ seen []core.Backoff }
+// cellText is a policy cell with the letter of its curve, if it has one.
+func cellText(do string, curve int) string { return strings.TrimSpace(do + " " + letter(curve)) }
 
-func curveName(i int) string { return strings.ToUpper(string(rune('a' + i))) }
+// notes numbers different values from 1, in the order of appearance; the zero value is 0.
+type notes[T comparable] struct{ seen []T }
 
-func (c *curveNames) cell(r core.Reaction) string {
-	if r.Backoff == (core.Backoff{}) {
-		return r.Do.String()
+func (n *notes[T]) number(v T) int {
+	var none T
+	if v == none {
+		return 0
 	}
-	for i, b := range c.seen {
-		if b == r.Backoff {
-			return r.Do.String() + " " + curveName(i)
-		}
+	i := slices.Index(n.seen, v)
+	if i < 0 {
+		i = len(n.seen)
+		n.seen = append(n.seen, v)
 	}
-	c.seen = append(c.seen, r.Backoff)
-	return c.cell(r)
+	return i + 1
+}
+
+// letter names a curve: A, B, ... Z, AA.
+func letter(n int) (s string) {
+	for ; n > 0; n = (n - 1) / 26 {
+		s = string(rune('A'+(n-1)%26)) + s
+	}
+	return s
 }
