@@ -326,24 +326,23 @@ func (g *Group) takeDown(i int) {
 }
 
 // fail ends the group and remembers the fault to escalate.
-func (g *Group) fail(i int, kind FaultKind) {
-	if i < 0 || i >= len(g.children) {
-		return
-	}
-	if !g.escalated && !g.ending {
-		g.escalated = true
-		g.escalate = Action{Kind: Escalate, Child: i, Gen: g.children[i].Gen, Fault: kind}
-	}
-	g.end()
-}
+func (g *Group) fail(i int, kind FaultKind) { g.giveUp(Action{Kind: Escalate, Child: i, Fault: kind}) }
 
 // overrun ends the group because more was left behind than it bears.
 func (g *Group) overrun(i int) {
-	first := !g.escalated && !g.ending
-	g.fail(i, Hang)
-	if first {
-		g.escalate.Overrun = true
+	g.giveUp(Action{Kind: Escalate, Child: i, Fault: Hang, Overrun: true})
+}
+
+// giveUp ends the group; the first reason is escalated.
+func (g *Group) giveUp(why Action) {
+	if why.Child < 0 || why.Child >= len(g.children) {
+		return
 	}
+	if !g.escalated && !g.ending {
+		why.Gen = g.children[why.Child].Gen
+		g.escalated, g.escalate = true, why
+	}
+	g.end()
 }
 
 // exited decides what a child that is gone becomes.
