@@ -267,12 +267,16 @@ func (r *Reporter) run(ctx context.Context, beat func()) error {
 		beat()
 		r.rest(ctx, retry)
 		r.releaseAll()
-		if r.tellAll(ctx, beat) {
+		keys := r.dirty()
+		switch {
+		case len(keys) == 0:
+			retry = 0
+		case r.tellAll(ctx, keys, beat):
 			retry = 0
 			_ = r.clock.Sleep(ctx, reportPace)
-			continue
+		default:
+			retry = min(max(2*retry, reportRetryFirst), reportRetryLast)
 		}
-		retry = min(max(2*retry, reportRetryFirst), reportRetryLast)
 	}
 	return ctx.Err()
 }
@@ -312,9 +316,9 @@ func (r *Reporter) releaseAll() {
 	})
 }
 
-// tellAll brings the conditions of all objects up to date; false after the first write that failed.
-func (r *Reporter) tellAll(ctx context.Context, beat func()) bool {
-	for _, key := range r.dirty() {
+// tellAll brings the conditions of objects up to date; false after the first write that failed.
+func (r *Reporter) tellAll(ctx context.Context, keys []string, beat func()) bool {
+	for _, key := range keys {
 		beat()
 		if err := r.tell(ctx, key); err != nil {
 			r.log.Debug("conditions could not be written and are tried again", "object", key, "cause", err)
