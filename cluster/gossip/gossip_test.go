@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/nodeactor/nodeactor/supervision"
-	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/harness"
 )
 
 var testKey = []byte("0123456789abcdef0123456789abcdef")
@@ -58,20 +58,10 @@ func addrOf(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i / 250), byte(1 + i%250)}), 7946)
 }
 
-func spec(id string, start func() supervision.Handler) supervision.Spec {
-	r := core.Reaction{Do: core.DoRestart, Backoff: core.Backoff{Initial: time.Second, Factor: 2, Cap: time.Minute, Reset: time.Minute}}
-	s := supervision.Spec{ChildSpec: core.ChildSpec{
-		ID: id, Kind: core.Worker, Restart: core.Permanent, StartTimeout: 30 * time.Second, HangAfter: 30 * time.Second, StopTimeout: 10 * time.Second,
-		Mailbox: core.Mailbox{Limit: 4096, Overflow: core.RejectNewest}, Policy: [core.NumFaultKinds]core.Reaction{r, r, r, r},
-	}, Start: start}
-	return s
-}
-
-func root(children ...supervision.Spec) supervision.Spec {
-	s := spec("cluster", nil)
-	s.Kind, s.Children = core.Supervisor, children
-	budget := core.Intensity{Max: 10, Within: time.Minute}
-	s.Group = core.GroupSpec{Strategy: core.OneForOne, Intensity: budget, Sustained: core.Intensity{Max: 100, Within: time.Hour}, MaxAbandoned: 4}
+// worker may take as long to stop as a round of dialling takes.
+func worker(id string, start func() supervision.Handler) supervision.Spec {
+	s := harness.Worker(id, start)
+	s.StopTimeout = 10 * time.Second
 	return s
 }
 
@@ -89,9 +79,9 @@ func boot(t *testing.T, n *memNet, i int, life uint64, seeds ...string) *host {
 		t.Fatal(err)
 	}
 	h.sys = sys
-	member := spec("gossip", func() supervision.Handler { return Member(cfg, h.view, nil) })
-	rejoin := spec("rejoin", func() supervision.Handler { return Rejoin(cfg.Name, h.view, h.peers) })
-	if err := sys.Start(root(member, rejoin)); err != nil {
+	member := worker("gossip", func() supervision.Handler { return Member(cfg, h.view, nil) })
+	rejoin := worker("rejoin", func() supervision.Handler { return Rejoin(cfg.Name, h.view, h.peers) })
+	if err := sys.Start(harness.Group("cluster", harness.OneForOne, member, rejoin)); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -290,7 +280,8 @@ func TestTakenPortIsABindFailure(t *testing.T) {
 	cfg := Config{
 		Name: "a.1", Bind: netip.MustParseAddrPort(l.Addr().String()), Key: testKey, Meta: Meta{ID: "a"}, Pace: Calm(), Log: slog.New(slog.DiscardHandler),
 	}
-	if err := sys.Start(root(spec("gossip", func() supervision.Handler { return Member(cfg, &View{}, nil) }))); err != nil {
+	gossip := worker("gossip", func() supervision.Handler { return Member(cfg, &View{}, nil) })
+	if err := sys.Start(harness.Group("cluster", harness.OneForOne, gossip)); err != nil {
 		t.Fatal(err)
 	}
 	if f := <-faults; f.Kind != supervision.BindFailure {

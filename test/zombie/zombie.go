@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
-	"github.com/nodeactor/nodeactor/supervision/core"
+	"github.com/nodeactor/nodeactor/test/harness"
 )
 
 const (
@@ -77,14 +77,9 @@ func await(t *testing.T, who string, result <-chan error) error {
 }
 
 func tree(receive supervision.HandlerFunc) supervision.Spec {
-	r := core.Reaction{Do: core.DoRestart, Backoff: core.Backoff{Initial: time.Millisecond, Factor: 1, Cap: time.Millisecond, Reset: time.Minute}}
-	spec := core.ChildSpec{
-		ID: "hangs", Row: "hangs", Kind: core.Worker, Restart: core.Permanent, StartTimeout: limit, HangAfter: limit, StopTimeout: stopWithin,
-		Mailbox: core.Mailbox{Limit: 10, Overflow: core.RejectNewest}, Policy: [core.NumFaultKinds]core.Reaction{r, r, r, r},
-	}
-	root := spec
-	root.ID, root.Kind, root.StopTimeout = "root", core.Supervisor, limit
-	burst, slow := core.Intensity{Max: 10, Within: time.Minute}, core.Intensity{Max: 20, Within: time.Hour}
-	root.Group = core.GroupSpec{Strategy: core.OneForOne, Intensity: burst, Sustained: slow, MaxAbandoned: 3}
-	return supervision.Spec{ChildSpec: root, Children: []supervision.Spec{{ChildSpec: spec, Start: func() supervision.Handler { return receive }}}}
+	hangs := harness.Actor("hangs", receive)
+	hangs.StopTimeout = stopWithin
+	root := harness.Group("root", harness.OneForOne, hangs)
+	root.StopTimeout = limit
+	return root
 }
