@@ -38,7 +38,6 @@ type trial struct {
 	world          *standin.World
 	sys            *supervision.System
 	clock          *jumpingClock
-	began          time.Time
 
 	pokes         int
 	flooded       uint64
@@ -158,7 +157,6 @@ func (c *trial) play() {
 		return
 	}
 	c.before = c.look()
-	c.began = time.Now()
 	if c.bring(c); c.name != "poison" && c.settle() {
 		c.compare()
 	}
