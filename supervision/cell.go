@@ -194,22 +194,47 @@ func (c *cell) step() bool {
 	return true
 }
 
-// next takes the message whose turn it is: Started, what supervision has to say, ordinary
-// messages, and Stopping last. The lock is held.
-func (c *cell) next() (msg any, ok bool) {
-	c.own = true
+// turn is what a cell has to do next.
+type turn uint8
+
+const (
+	nothing turn = iota
+	birth
+	control
+	ordinary
+	farewell
+)
+
+// turn tells whose turn it is: that of Started, of what supervision has to say, of an ordinary
+// message, and of Stopping last. The lock is held.
+func (c *cell) turn() turn {
 	switch {
 	case c.phase == closed:
-		return nil, false
 	case c.unborn && c.phase == open:
+		return birth
+	case c.control.n > 0:
+		return control
+	case c.phase == open && c.inbox.n > 0:
+		return ordinary
+	case c.phase == closing && c.told && !c.saidStop:
+		return farewell
+	}
+	return nothing
+}
+
+// next takes the message whose turn it is. The lock is held.
+func (c *cell) next() (msg any, ok bool) {
+	t := c.turn()
+	c.own = t != ordinary
+	switch t {
+	case birth:
 		c.unborn = false
 		return Started{}, true
-	case c.control.n > 0:
+	case control:
 		return c.control.pop(), true
-	case c.phase == open && c.inbox.n > 0:
-		c.own = false
+	case ordinary:
 		return c.inbox.pop(), true
-	case c.phase == closing && c.told && !c.saidStop:
+	case farewell:
 		c.saidStop = true
 		return Stopping{}, true
 	}

@@ -130,26 +130,13 @@ func (w Work) Step() (more bool) {
 // goesOn tells whether a cell has more to do; otherwise it rests from now on.
 func (c *cell) goesOn() bool {
 	c.mu.Lock()
-	if c.due() {
+	if c.turn() != nothing {
 		c.mu.Unlock()
 		return true
 	}
 	c.running = false
 	c.exitIfDone()
 	return false
-}
-
-// due tells whether next would find a message. The lock is held.
-func (c *cell) due() bool {
-	switch {
-	case c.phase == closed:
-		return false
-	case c.phase == open && (c.unborn || c.inbox.n > 0):
-		return true
-	case c.phase == closing && c.told && !c.saidStop:
-		return true
-	}
-	return c.control.n > 0
 }
 
 // launch lets a cell handle its messages.
