@@ -148,12 +148,9 @@ func (s *Seat) ServeReadOnly(ctx context.Context, l net.Listener, tlsConfig *tls
 
 // server makes what answers now, and says until when it is the right one.
 func (s *Seat) server(g gate, creds credentials.TransportCredentials) (*grpc.Server, <-chan struct{}) {
+	next := s.next.Load().ch // before the look at the member: it is closed after the next one was seated
 	if m := s.member.Load(); m != nil && m.Err() == nil {
 		return v3rpc.Server(m.server, nil, g.unary, grpc.Creds(creds), grpc.ChainStreamInterceptor(g.stream)), m.Failed()
-	}
-	next := s.next.Load().ch
-	if m := s.member.Load(); m != nil && m.Err() == nil {
-		return s.server(g, creds)
 	}
 	return grpc.NewServer(grpc.Creds(creds), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 		return status.Error(codes.Unavailable, reasonAway)
