@@ -49,12 +49,6 @@ func Calm() Pace {
 	}
 }
 
-// Quick sees a crash in about a second. On a host that is short of processor time it suspects
-// wrongly now and then.
-func Quick() Pace {
-	return Pace{200 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond, 5 * time.Second, 4, 3, 3}
-}
-
 // Config is one host's membership.
 type Config struct {
 	// Name is the member's name in this life, see NodeName.

@@ -31,15 +31,6 @@ func (v *View) Alive() []Node {
 	return nil
 }
 
-// Health is 0 for a host that hears its peers in time, and more the less it does: then what
-// it believes about others is worth less.
-func (v *View) Health() int {
-	if l := v.list.Load(); l != nil {
-		return l.GetHealthScore()
-	}
-	return 0
-}
-
 // read takes the list anew and tells whether it differs.
 func (v *View) read(l *memberlist.Memberlist) (now []Node, changed bool) {
 	for _, n := range l.Members() {
