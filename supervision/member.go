@@ -53,6 +53,14 @@ func (m *member) moved(from State, gen uint64, extra core.Move) {
 	p.sys.changed(&m.slot, p.spec.Template, extra, m.Since())
 }
 
+// move changes the state of a member whose generation is or was gen, and notes that. The lock
+// is held.
+func (m *member) move(to State, gen uint64, abandoned bool) {
+	from := m.State
+	m.Enter(to, m.pool().sys.Steady())
+	m.moved(from, gen, core.Move{Abandoned: abandoned})
+}
+
 // begin notes the start of the generation c. The lock is held.
 func (m *member) begin(c *cell) {
 	m.stopTimer()
@@ -101,9 +109,7 @@ func (m *member) forget(as State) {
 	p.mu.Lock()
 	if p.members[m.id()] == m {
 		m.stopTimer()
-		from := m.State
-		m.Enter(as, p.sys.Steady())
-		m.moved(from, m.slot.gen.Load(), core.Move{})
+		m.move(as, m.slot.gen.Load(), false)
 		delete(p.members, m.id())
 	}
 	p.mu.Unlock()
@@ -120,9 +126,7 @@ func (m *member) stopCell(c *cell) {
 		return
 	}
 	if m.disarm == nil {
-		from := m.State
-		m.Enter(core.Stopping, p.sys.Steady())
-		m.moved(from, c.gen, core.Move{})
+		m.move(core.Stopping, c.gen, false)
 		m.disarm = p.sys.clock.AfterFunc(c.spec.StopTimeout, func() { m.stopElapsed(c) })
 	}
 	p.mu.Unlock()
@@ -246,9 +250,7 @@ func (m *member) promote(gen uint64, abandoned bool) {
 	p := m.pool()
 	c := m.next
 	m.next = nil
-	from := m.State
-	m.Enter(core.Idle, p.sys.Steady())
-	m.moved(from, gen, core.Move{Abandoned: abandoned})
+	m.move(core.Idle, gen, abandoned)
 	m.begin(c)
 	m.Restarts++
 	p.mu.Unlock()

@@ -250,9 +250,7 @@ func (p *pool) disownChildren() {
 	p.members = map[string]*member{}
 	for _, m := range members {
 		m.dropNext()
-		from := m.State
-		m.Enter(core.Idle, p.sys.Steady())
-		m.moved(from, m.slot.gen.Load(), core.Move{Abandoned: true})
+		m.move(core.Idle, m.slot.gen.Load(), true)
 	}
 	p.mu.Unlock()
 	p.sys.tellChanges()
