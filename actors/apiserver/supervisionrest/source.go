@@ -22,8 +22,8 @@ type object interface {
 type source interface {
 	// each calls f for the objects in the order of the tree, beginning behind that of the path after, until f returns false.
 	each(after, revision string, f func(path string, o object) bool)
-	// at returns the object of a name, nil when there is none.
-	at(name, revision string) object
+	// at returns the object of a path, nil when there is none.
+	at(path, revision string) object
 	// gone returns what is said of an object that is not there any more; only actors ever go.
 	gone(path, revision string) object
 	names() names
@@ -63,10 +63,9 @@ func (s actors) each(after, revision string, f func(string, object) bool) {
 	s.tree.Scan(after, func(n supervision.Node) bool { return f(n.Path, actorOf(&n, spec, cpu, revision)) })
 }
 
-func (s actors) at(name, revision string) object {
-	spec := s.tree.Spec()
-	if n, ok := s.tree.Look(Path(spec, name)); ok {
-		return actorOf(&n, spec, s.tree.LastCPU(), revision)
+func (s actors) at(path, revision string) object {
+	if n, ok := s.tree.Look(path); ok {
+		return actorOf(&n, s.tree.Spec(), s.tree.LastCPU(), revision)
 	}
 	return nil
 }
@@ -118,10 +117,8 @@ func (s policies) each(after, revision string, f func(string, object) bool) {
 	})
 }
 
-func (s policies) at(name, revision string) object {
-	root := s.tree.Spec()
-	path := Path(root, name)
-	if spec, policy := place(root, path); spec != nil && policy == path {
+func (s policies) at(path, revision string) object {
+	if spec, policy := place(s.tree.Spec(), path); spec != nil && policy == path {
 		return policyOf(path, spec, revision)
 	}
 	return nil

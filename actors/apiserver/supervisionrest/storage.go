@@ -67,7 +67,7 @@ func (s *storage) Destroy() { s.feed.close() }
 
 // Get implements rest.Getter.
 func (s *storage) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	if o := s.at(name, s.feed.revision()); o != nil {
+	if o := s.at(Path(s.tree.Spec(), name), s.feed.revision()); o != nil {
 		return o, nil
 	}
 	err := apierrors.NewNotFound(api.Resource(s.names().plural), name)

@@ -180,7 +180,7 @@ func (w *watcher) refresh(ctx context.Context, c change) error {
 
 func (w *watcher) refreshOne(ctx context.Context, c change) error {
 	revision := format(c.number)
-	o, known := w.at(Name(c.path), revision), w.known[c.path]
+	o, known := w.at(c.path, revision), w.known[c.path]
 	switch {
 	case o != nil && w.match(o) && known:
 		return w.send(ctx, watch.Modified, o)
