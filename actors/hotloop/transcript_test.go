@@ -2,7 +2,6 @@ package hotloop
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,10 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// update rewrites the outcomes in the transcripts. Commit a change of them only when each changed line is meant.
-var update = flag.Bool("update", false, "rewrite the outcomes in testdata")
+	"github.com/nodeactor/nodeactor/test/golden"
+)
 
 // script plays a transcript. A line is
 //
@@ -125,6 +123,7 @@ func play(t *testing.T, text string) string {
 	return s.out.String()
 }
 
+// TestTranscripts plays each transcript. Commit a change of an outcome only when each changed line is meant.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -132,20 +131,11 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			want, err := os.ReadFile(file)
+			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(want))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != string(want) {
-				t.Errorf("the outcome differs; -update rewrites it:\n%s", got)
-			}
+			golden.Check(t, file, []byte(play(t, string(text))))
 		})
 	}
 }

@@ -144,12 +144,12 @@ func (p *parts) maintenanceChild() supervision.Handler {
 // identityChild keeps the administrator's kubeconfig valid.
 func (p *parts) identityChild() supervision.Handler {
 	return &ticker{name: "kubeconfig", every: renewEvery, limit: 20 * time.Second, do: func(context.Context) error {
-		return p.identity.WriteKubeconfig(p.cfg.Kubeconfig(), "https://"+loopback(p.cfg.APIAddr))
+		return p.identity.WriteKubeconfig(p.cfg.Kubeconfig(), "https://"+reachable(p.cfg.APIAddr))
 	}}
 }
 
-// loopback turns "every address" into one that the host itself can call.
-func loopback(addr string) string {
+// reachable turns "every address" into one that the host itself can call.
+func reachable(addr string) string {
 	ap := netip.MustParseAddrPort(expandHost(addr))
 	if !ap.Addr().IsUnspecified() {
 		return ap.String()

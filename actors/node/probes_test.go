@@ -18,6 +18,7 @@ import (
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 	"github.com/nodeactor/nodeactor/supervision/core"
 	"github.com/nodeactor/nodeactor/supervision/serve"
+	"github.com/nodeactor/nodeactor/test/loopback"
 )
 
 // ported is a node with an identity and a store, and no more.
@@ -87,11 +88,7 @@ func TestPortsAnswerThemselves(t *testing.T) {
 // TestListenerThatNeverAnswers: the API's port, which makes the handshake and then never answers, is replaced on the same address.
 func TestListenerThatNeverAnswers(t *testing.T) {
 	p := ported(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
+	addr := loopback.Free(t)
 	config, err := p.identity.ServerTLS(identity.APIServerHosts("n", nil))
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +102,7 @@ func TestListenerThatNeverAnswers(t *testing.T) {
 			answer = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		}
 		return serve.New(serve.Config{
-			Network: "tcp", Addr: l.Addr().String(), Probe: p.probeAPI(), ProbeEvery: 50 * time.Millisecond, ProbeWithin: time.Second,
+			Network: "tcp", Addr: addr, Probe: p.probeAPI(), ProbeEvery: 50 * time.Millisecond, ProbeWithin: time.Second,
 			Serve: func(ctx context.Context, l net.Listener) error { return p.serveHTTP(ctx, l, config, answer) },
 		})
 	}
