@@ -41,31 +41,45 @@ const (
 // File checks the file at path. A file that is absent or has no byte is fine: bbolt makes a new one. The error names the
 // page; the caller names the file.
 func File(path string) error {
-	f, err := os.Open(path)
+	f, size, err := open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot check the file: %w", err)
+		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("cannot check the file: %w", err)
-	}
-	if info.Size() == 0 {
+	if size == 0 {
 		return nil
 	}
-	if err := check(f, info.Size()); err != nil {
+	return corrupt(check(f, size))
+}
+
+func open(path string, flags int) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, flags, 0)
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot check the file: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, fmt.Errorf("cannot check the file: %w", err)
+	}
+	return f, info.Size(), nil
+}
+
+func corrupt(err error) error {
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
 }
 
-// meta is what a meta page says.
+// meta is what a meta page says, and where it is.
 type meta struct {
 	pageSize                  uint32
 	root, freelist, end, txid uint64
+	at                        int64
 }
 
 // checker walks the pages that a meta page leads to.
@@ -75,11 +89,16 @@ type checker struct {
 	seen map[uint64]struct{}
 }
 
+// check walks what bbolt would walk: the tree of the newest valid meta page.
 func check(r io.ReaderAt, size int64) error {
-	m, err := newest(r, size)
+	all, err := metas(r, size)
 	if err != nil {
 		return err
 	}
+	return tree(r, size, all[0])
+}
+
+func tree(r io.ReaderAt, size int64, m meta) error {
 	if m.end < 2 || m.end > uint64(size)/uint64(m.pageSize) {
 		return fmt.Errorf("it should have %d pages of %d bytes, and has %d bytes", m.end, m.pageSize, size)
 	}
@@ -90,22 +109,26 @@ func check(r io.ReaderAt, size int64) error {
 	return c.walk(m.root, keys{}, 0)
 }
 
-// newest reads both meta pages, and returns the valid one of the later transaction, as bbolt does.
-func newest(r io.ReaderAt, size int64) (meta, error) {
+// metas are the valid ones of the two meta pages, that of the later transaction first, as bbolt chooses.
+func metas(r io.ReaderAt, size int64) ([]meta, error) {
 	first, err := readMeta(r, 0)
 	if err == nil {
-		if second, err := readMeta(r, int64(first.pageSize)); err == nil && second.pageSize == first.pageSize && second.txid > first.txid {
-			return second, nil
+		second, err := readMeta(r, int64(first.pageSize))
+		switch {
+		case err != nil || second.pageSize != first.pageSize:
+			return []meta{first}, nil
+		case second.txid > first.txid:
+			return []meta{second, first}, nil
 		}
-		return first, nil
+		return []meta{first, second}, nil
 	}
 	// The page size is in the page that cannot be read: try those that there are.
 	for at := int64(smallestPage); at <= largestPage && at < size; at *= 2 {
 		if m, second := readMeta(r, at); second == nil && int64(m.pageSize) == at {
-			return m, nil
+			return []meta{m}, nil
 		}
 	}
-	return meta{}, fmt.Errorf("neither of its two meta pages is valid: the first: %w", err)
+	return nil, fmt.Errorf("neither of its two meta pages is valid: the first: %w", err)
 }
 
 func readMeta(r io.ReaderAt, at int64) (meta, error) {
@@ -118,7 +141,7 @@ func readMeta(r io.ReaderAt, at int64) (meta, error) {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	sum := fnv.New64a()
 	sum.Write(b[:metaSize-8])
-	m := meta{pageSize: u32(b[8:]), root: u64(b[16:]), freelist: u64(b[32:]), end: u64(b[40:]), txid: u64(b[48:])}
+	m := meta{pageSize: u32(b[8:]), root: u64(b[16:]), freelist: u64(b[32:]), end: u64(b[40:]), txid: u64(b[48:]), at: at}
 	switch {
 	case flags&flagMeta == 0, u32(b) != magic:
 		return meta{}, errors.New("it is not a meta page")
