@@ -1,0 +1,141 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nodeactor/nodeactor/store/engine"
+	"github.com/nodeactor/nodeactor/supervision"
+)
+
+const testNode = "n1"
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// openEngine opens a real engine on dir until the test's end or the returned function.
+func openEngine(t *testing.T, dir string) (*engine.Member, func()) {
+	t.Helper()
+	m, err := engine.Open(t.Context(), engine.Config{Dir: dir, NodeName: testNode, Clock: supervision.RealClock(), Log: discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	end := func() {
+		if closed {
+			return
+		}
+		closed = true
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(end)
+	return m, end
+}
+
+// put writes one key and returns its revision.
+func put(t *testing.T, e engine.Engine, key, value string) int64 {
+	t.Helper()
+	r, err := e.Txn(t.Context(), engine.Write{Key: key, Expect: engine.AnyRevision, Value: []byte(value)})
+	if err != nil || !r.Done {
+		t.Fatalf("put %s: %+v, %v", key, r, err)
+	}
+	return r.Revision
+}
+
+// read is all keys below /registry/ with their values.
+func read(t *testing.T, e engine.Engine) map[string]string {
+	t.Helper()
+	page, err := e.Range(t.Context(), "/registry/", "/registry0", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, kv := range page.KVs {
+		all[kv.Key] = string(kv.Value)
+	}
+	return all
+}
+
+// saved makes a store with three keys and a snapshot of it, and returns the snapshot and the store's directory.
+func saved(t *testing.T) (Info, string) {
+	t.Helper()
+	dir := t.TempDir()
+	m, end := openEngine(t, filepath.Join(dir, "store"))
+	for i := range 3 {
+		put(t, m, fmt.Sprintf("/registry/configmaps/default/c%d", i), "v")
+	}
+	info, err := Save(t.Context(), filepath.Join(dir, Dir), Manual, m.Snapshot, SaveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Revision != m.Revision() {
+		t.Errorf("the snapshot is of revision %d, the store's is %d", info.Revision, m.Revision())
+	}
+	end()
+	return info, filepath.Join(dir, "store")
+}
+
+// damage changes one byte in the middle of a file.
+func damage(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 0x40
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSaveVerifyRestore(t *testing.T) {
+	info, dir := saved(t)
+	if got, err := Verify(t.Context(), info.Path); err != nil || got != info {
+		t.Fatalf("verified %+v, %v; saved %+v", got, err, info)
+	}
+	m, end := openEngine(t, dir)
+	put(t, m, "/registry/configmaps/default/c0", "later")
+	last := put(t, m, "/registry/configmaps/default/new", "later")
+	if _, err := Restore(t.Context(), info.Path, dir, Options{NodeName: testNode, Aside: true, Log: discard()}); !errors.Is(err, ErrLocked) {
+		t.Fatalf("restored under an open store: %v", err)
+	}
+	end()
+	if _, err := Restore(t.Context(), info.Path, dir, Options{NodeName: testNode, Log: discard()}); !errors.Is(err, ErrNotEmpty) {
+		t.Fatalf("restored over a store: %v", err)
+	}
+	r, err := Restore(t.Context(), info.Path, dir, Options{NodeName: testNode, Aside: true, Log: discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Revision <= last || r.Snapshot != info {
+		t.Errorf("restored %+v, the store's last revision was %d", r, last)
+	}
+	m, end = openEngine(t, dir)
+	if got := read(t, m); len(got) != 3 || got["/registry/configmaps/default/c0"] != "v" {
+		t.Errorf("restored %v", got)
+	}
+	if m.Revision() < r.Revision {
+		t.Errorf("revision %d, said %d", m.Revision(), r.Revision)
+	}
+	if rev := put(t, m, "/registry/configmaps/default/c0", "after"); rev <= r.Revision {
+		t.Errorf("wrote revision %d, the store began with %d", rev, r.Revision)
+	}
+	if _, _, err := m.History(t.Context(), engine.First, engine.Last, last, m.Revision(), 10); !errors.Is(err, engine.ErrCompacted) {
+		t.Errorf("history from before the restore: %v", err)
+	}
+	end()
+	old, end := openEngine(t, r.Aside)
+	defer end()
+	if got := read(t, old); len(got) != 4 || got["/registry/configmaps/default/c0"] != "later" {
+		t.Errorf("the store that was moved aside holds %v", got)
+	}
+}
