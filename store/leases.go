@@ -42,7 +42,7 @@ func (s *Store) Lease(ctx context.Context, ttl int64) (int64, error) {
 	}
 	reuse := min(leaseReuse, time.Duration(ttl)*time.Second*leaseReuseShare/100)
 	extra := int64((reuse + time.Second - 1) / time.Second)
-	id, err := s.engine.Grant(ctx, ttl+extra)
+	id, err := s.host.Grant(ctx, ttl+extra)
 	if err != nil {
 		return 0, err
 	}

@@ -43,7 +43,7 @@ func (s *Store) compactTo(ctx context.Context, revision int64) error {
 	if revision <= max(1, s.compacted.Load()) {
 		return nil
 	}
-	if err := s.engine.Compact(ctx, revision); err != nil {
+	if err := s.host.Compact(ctx, revision); err != nil {
 		return fmt.Errorf("cannot compact store to %d: %w", revision, err)
 	}
 	s.compacted.Store(revision)
@@ -55,4 +55,4 @@ func (s *Store) compactTo(ctx context.Context, revision int64) error {
 func (s *Store) CompactRevision() int64 { return s.compacted.Load() }
 
 // Snapshot writes a consistent copy of the engine's database to w: a file that etcd's own tools can restore.
-func (s *Store) Snapshot(ctx context.Context, w io.Writer) error { return s.engine.Snapshot(ctx, w) }
+func (s *Store) Snapshot(ctx context.Context, w io.Writer) error { return s.host.Snapshot(ctx, w) }

@@ -90,7 +90,7 @@ func (s *Store) decorate(cfg *storagebackend.ConfigForResource, resourcePrefix s
 // Backend is what storage adapters stand on.
 func (s *Store) Backend() adapter.Backend {
 	return adapter.Backend{
-		Engine:          s.engine,
+		Engine:          s.host,
 		Index:           s.index,
 		Clock:           s.cfg.Clock,
 		Lease:           s.Lease,

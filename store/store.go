@@ -78,7 +78,8 @@ type Config struct {
 // Store is an open store. All methods are safe for concurrent use.
 type Store struct {
 	cfg    Config
-	engine *engine.Seat
+	host   engine.Host
+	engine *engine.Seat // the host, when the log is in this process
 	index  *index.Index
 	group  *guard.Group
 	leases leases
@@ -101,16 +102,16 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, errors.New("cannot open store: no node name")
 	}
 	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, Clock: cfg.Clock, Log: cfg.Log})
-	member, err := seat.Fill(ctx)
+	life, err := seat.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, engine: seat, index: index.New(seat), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log), leases: leases{turn: make(chan struct{}, 1)}}
+	s := &Store{cfg: cfg, host: seat, engine: seat, index: index.New(seat), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log), leases: leases{turn: make(chan struct{}, 1)}}
 	if err := s.load(ctx); err != nil {
 		_ = seat.Close(ctx)
 		return nil, fmt.Errorf("cannot open store %s: %w", cfg.Dir, err)
 	}
-	s.follow(member)
+	s.follow(life)
 	return s, nil
 }
 
@@ -123,37 +124,37 @@ func (s *Store) Reopen(ctx context.Context) error {
 	if err := s.Rest(ctx); err != nil {
 		s.cfg.Log.Warn("the store's engine does not end in time", "dir", s.cfg.Dir, "reason", err)
 	}
-	member, err := s.engine.Fill(ctx)
+	life, err := s.host.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	if have, want := member.Revision(), s.index.Revision(); have < want {
+	if have, want := life.Revision(), s.index.Revision(); have < want {
 		err := fmt.Errorf("%w: it has come back with revision %d of %d", engine.ErrDamaged, have, want)
 		s.index.Close(err)
 		return fmt.Errorf("cannot reopen store %s: %w", s.cfg.Dir, err)
 	}
-	s.follow(member)
+	s.follow(life)
 	return nil
 }
 
 // Rest closes the engine and keeps the rest: reads from memory go on, writes are refused until Reopen.
 func (s *Store) Rest(ctx context.Context) error {
 	s.leases.forget(ctx)
-	return s.engine.Empty(ctx)
+	return s.host.Empty(ctx)
 }
 
-// follow applies the member's one watch to the index until the member ends.
-func (s *Store) follow(member *engine.Member) {
-	s.group.Go("store watch", func(ctx context.Context) error { return s.pump(ctx, member) }, func(err error) { s.pumpEnded(member, err) })
+// follow applies the one watch of the engine's life to the index until that ends.
+func (s *Store) follow(life engine.Life) {
+	s.group.Go("store watch", func(ctx context.Context) error { return s.pump(ctx, life) }, func(err error) { s.pumpEnded(life, err) })
 }
 
 // load fills the index with the state of one revision.
 func (s *Store) load(ctx context.Context) error {
-	rev := s.engine.Revision()
+	rev := s.host.Revision()
 	end := index.After(index.Root)
 	var kvs []engine.KV
 	for from := index.Root; ; {
-		page, err := s.engine.Range(ctx, from, end, rev, loadPage)
+		page, err := s.host.Range(ctx, from, end, rev, loadPage)
 		if err != nil {
 			return err
 		}
@@ -168,23 +169,22 @@ func (s *Store) load(ctx context.Context) error {
 }
 
 // pump applies every change to the index, from where it is.
-func (s *Store) pump(ctx context.Context, member *engine.Member) error {
-	// All keys, not only those that are indexed: the index must know of every revision.
-	return member.Watch(ctx, engine.First, engine.Last, s.index.Revision(), func(b engine.Batch) error {
+func (s *Store) pump(ctx context.Context, life engine.Life) error {
+	return life.Follow(ctx, index.Root, s.index.Revision(), func(b engine.Batch) error {
 		s.index.Apply(b)
 		return nil
 	})
 }
 
-// pumpEnded fails the member that can no longer be followed. An index that has missed a change, or panicked over one, is of no use any more.
-func (s *Store) pumpEnded(member *engine.Member, err error) {
+// pumpEnded fails the life that can no longer be followed. An index that has missed a change, or panicked over one, is of no use any more.
+func (s *Store) pumpEnded(life engine.Life, err error) {
 	if errors.Is(err, guard.ErrPanicked) || errors.Is(err, guard.ErrExited) || errors.Is(err, engine.ErrCompacted) {
 		s.index.Close(fmt.Errorf("%w: cannot follow the log: %w", ErrClosed, err))
 	}
-	if !errors.Is(err, context.Canceled) && !errors.Is(member.Err(), engine.ErrClosed) {
+	if !errors.Is(err, context.Canceled) && !errors.Is(life.Err(), engine.ErrClosed) {
 		s.cfg.Log.Error("store's engine stopped", "dir", s.cfg.Dir, "reason", err)
 	}
-	member.Fail(fmt.Errorf("cannot follow the log: %w", err))
+	life.Fail(fmt.Errorf("cannot follow the log: %w", err))
 }
 
 // Close stops the store and releases its directory; it waits as long as ctx.
@@ -192,15 +192,15 @@ func (s *Store) Close(ctx context.Context) error {
 	s.group.Cancel()
 	s.group.Wait(ctx)
 	s.index.Close(ErrClosed)
-	return s.engine.Close(ctx)
+	return s.host.Close(ctx)
 }
 
 // Failed is closed when the engine can serve no more, or was closed: Reopen replaces it. Another channel belongs to the next.
-func (s *Store) Failed() <-chan struct{} { return s.engine.Failed() }
+func (s *Store) Failed() <-chan struct{} { return s.host.Failed() }
 
 // Err says why the store serves no more; nil while it does.
 func (s *Store) Err() error {
-	if err := s.engine.Err(); err != nil {
+	if err := s.host.Err(); err != nil {
 		return err
 	}
 	return s.index.Err()
@@ -211,7 +211,7 @@ func (s *Store) Revision() int64 { return s.index.Revision() }
 
 // Status describes the engine.
 func (s *Store) Status() Status {
-	st := s.engine.Status()
+	st := s.host.Status()
 	st.Revision = s.index.Revision()
 	return st
 }
@@ -224,7 +224,7 @@ func (s *Store) Healthy(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, healthTimeout)
 		defer cancel()
 	}
-	rev, err := s.engine.Barrier(ctx)
+	rev, err := s.host.Barrier(ctx)
 	if err == nil {
 		err = s.index.Wait(ctx, rev)
 	}

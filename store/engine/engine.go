@@ -75,7 +75,7 @@ type Change struct {
 	Prev   *KV // only in History, and nil when the key was created
 }
 
-// Batch is a run of changes; a revision is never split over two batches. Revision is the engine's when the batch was made.
+// Batch is a run of changes; a revision is never split over two batches. Up to Revision everything has been handed out with it.
 type Batch struct {
 	Changes  []Change
 	Revision int64

@@ -48,10 +48,13 @@ func rangeEnd(to string) []byte {
 	return []byte(to)
 }
 
+// fromResponse leaves out the revision of a response that has events: a watcher that lags is told of the newest one long before it has
+// seen everything up to there.
 func fromResponse(resp mvcc.WatchResponse) Batch {
 	b := Batch{Revision: resp.Revision, Changes: make([]Change, len(resp.Events))}
 	for i, ev := range resp.Events {
 		b.Changes[i] = Change{Delete: ev.Type == mvccpb.Event_DELETE, KV: fromKV(ev.Kv)}
+		b.Revision = ev.Kv.ModRevision
 	}
 	return b
 }
