@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,20 +8,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"io"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+
+	"github.com/nodeactor/nodeactor/store"
 )
 
 // authority makes certificates for one test.
@@ -62,105 +56,47 @@ func (a *authority) pool() *x509.CertPool {
 	return p
 }
 
-func TestEtcdProtocolIsReadOnly(t *testing.T) {
-	s := openStore(t, t.TempDir())
-	rev := put(t, s, "/registry/configmaps/default/one", "first")
-	ca := newAuthority(t)
+// facade is a store that serves the etcd protocol.
+type facade struct {
+	t     *testing.T
+	store *store.Store
+	ca    *authority
+	addr  string
+	stop  func() error // ends the serving and says how it ended
+}
+
+// serveEtcd serves s to "admin", who may write if the serving says so, and "reader".
+func serveEtcd(t *testing.T, s *store.Store, writes bool) *facade {
+	t.Helper()
+	f := &facade{t: t, store: s, ca: newAuthority(t)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() {
-		served <- s.ServeEtcd(ctx, l, &tls.Config{Certificates: []tls.Certificate{ca.issue("server")}, ClientCAs: ca.pool()},
-			func(c *x509.Certificate) bool { return c.Subject.CommonName == "admin" })
+		served <- s.ServeEtcd(ctx, l, store.EtcdOptions{TLS: &tls.Config{Certificates: []tls.Certificate{f.ca.issue("server")}, ClientCAs: f.ca.pool()},
+			Authorize: access, Writes: writes, URL: "https://" + f.addr})
 	}()
-	dial := func(name string) *clientv3.Client {
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{l.Addr().String()}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-			TLS: &tls.Config{Certificates: []tls.Certificate{ca.issue(name)}, RootCAs: ca.pool()}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
+	f.stop = func() error { cancel(); return <-served }
+	t.Cleanup(func() { cancel() })
+	return f
+}
+
+func access(c *x509.Certificate) store.EtcdAccess {
+	return map[string]store.EtcdAccess{"admin": store.EtcdWrite, "reader": store.EtcdRead}[c.Subject.CommonName]
+}
+
+// client is the official client, as whom the name says.
+func (f *facade) client(name string) *clientv3.Client {
+	f.t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{f.addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		TLS: &tls.Config{Certificates: []tls.Certificate{f.ca.issue(name)}, RootCAs: f.ca.pool()}})
+	if err != nil {
+		f.t.Fatal(err)
 	}
-	admin := dial("admin")
-	t.Run("reads", func(t *testing.T) {
-		resp, err := admin.Get(ctx, "/registry/", clientv3.WithPrefix())
-		if err != nil || resp.Count != 1 || string(resp.Kvs[0].Value) != "first" {
-			t.Fatalf("got %v, %v", resp, err)
-		}
-		if st, err := admin.Status(ctx, l.Addr().String()); err != nil || st.Header.Revision != rev {
-			t.Fatalf("got %v, %v", st, err)
-		}
-		if _, err := admin.AlarmList(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := admin.Defragment(ctx, l.Addr().String()); err != nil {
-			t.Fatal(err)
-		}
-	})
-	t.Run("watches from the past", func(t *testing.T) {
-		wctx, stop := context.WithTimeout(ctx, 5*time.Second)
-		defer stop()
-		w := admin.Watch(wctx, "/registry/", clientv3.WithPrefix(), clientv3.WithRev(rev), clientv3.WithPrevKV())
-		if ev := (<-w).Events; len(ev) != 1 || string(ev[0].Kv.Value) != "first" {
-			t.Fatalf("got %v", ev)
-		}
-		put(t, s, "/registry/configmaps/default/one", "second")
-		if ev := (<-w).Events; len(ev) != 1 || string(ev[0].Kv.Value) != "second" || string(ev[0].PrevKv.Value) != "first" {
-			t.Fatalf("got %v", ev)
-		}
-	})
-	t.Run("snapshots", func(t *testing.T) {
-		body, err := admin.Snapshot(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), "snapshot")
-		var buf bytes.Buffer
-		if _, err := io.Copy(&buf, body); err != nil {
-			t.Fatal(err)
-		}
-		// The last 32 bytes are the digest that etcd's tools expect.
-		_ = os.WriteFile(path, buf.Bytes()[:buf.Len()-32], 0o600)
-		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = db.Close()
-	})
-	t.Run("refuses writes", func(t *testing.T) {
-		before := s.Status().Revision
-		_, perr := admin.Put(ctx, "/registry/x", "y")
-		_, derr := admin.Delete(ctx, "/registry/", clientv3.WithPrefix())
-		_, terr := admin.Txn(ctx).Then(clientv3.OpPut("/registry/x", "y")).Commit()
-		_, gerr := admin.Grant(ctx, 10)
-		_, cerr := admin.Compact(ctx, 1)
-		_, merr := admin.MemberAdd(ctx, []string{"http://127.0.0.1:1"})
-		for _, err := range []error{perr, derr, terr, gerr, cerr, merr} {
-			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "admission") {
-				t.Errorf("got %v", err)
-			}
-		}
-		if _, err := admin.UserList(ctx); status.Code(err) != codes.Unimplemented {
-			t.Errorf("got %v", err)
-		}
-		if after := s.Status().Revision; after != before {
-			t.Errorf("revision moved from %d to %d", before, after)
-		}
-	})
-	t.Run("refuses strangers", func(t *testing.T) {
-		if _, err := dial("stranger").Get(ctx, "/registry/", clientv3.WithPrefix()); status.Code(err) != codes.PermissionDenied {
-			t.Errorf("got %v", err)
-		}
-	})
-	cancel()
-	if err := <-served; err != nil {
-		t.Fatal(err)
-	}
-	if err := s.ServeEtcd(context.Background(), l, nil, nil); err == nil {
-		t.Fatal("served without certificates")
-	}
+	f.t.Cleanup(func() { _ = c.Close() })
+	return c
 }

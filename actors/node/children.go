@@ -3,12 +3,10 @@ package node
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
@@ -211,28 +209,4 @@ func firstAddress(cidr string) net.IP {
 
 func addressOf(addr string) net.IP {
 	return net.IP(netip.MustParseAddrPort(expandHost(addr)).Addr().AsSlice())
-}
-
-// etcdChild serves the read-only etcd API to administrators.
-func (p *parts) etcdChild() supervision.Handler {
-	return serve.New(serve.Config{Network: "tcp", Addr: expandHost(p.cfg.EtcdAddr), Probe: p.probeEtcd, Serve: func(ctx context.Context, l net.Listener) error {
-		s, _ := p.store.get()
-		if s == nil {
-			l.Close()
-			return ErrNotUp
-		}
-		config, err := p.identity.ServerTLS(identity.APIServerHosts(p.cfg.NodeName, firstAddress(p.cfg.ServiceCIDR), p.address.AsSlice(), addressOf(p.cfg.EtcdAddr)))
-		if err != nil {
-			l.Close()
-			return err
-		}
-		config = config.Clone()
-		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, p.identity.CAPool()
-		return s.ServeEtcd(ctx, l, config, mayRead)
-	}})
-}
-
-// mayRead tells who may read the whole store: it holds every Secret.
-func mayRead(c *x509.Certificate) bool {
-	return slices.Contains(c.Subject.Organization, identity.MastersGroup) || slices.Contains(c.Subject.Organization, "nodeactor:etcd-readers")
 }

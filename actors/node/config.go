@@ -47,6 +47,8 @@ type Config struct {
 	APIAddr     string `json:"apiAddr,omitempty"`
 	KubeletAddr string `json:"kubeletAddr,omitempty"`
 	EtcdAddr    string `json:"etcdAddr,omitempty"`
+	// EtcdWrites lets members of system:masters write through the etcd API, past admission.
+	EtcdWrites bool `json:"etcdWrites,omitempty"`
 	// CgroupRoot is the parent of all pod cgroups, an absolute cgroup path; /nodeactor by
 	// default, with a hash of the data directory when that is not the default one.
 	CgroupRoot string `json:"cgroupRoot,omitempty"`
@@ -180,6 +182,9 @@ func parseCIDR(name, s string, maxBits int) (netip.Prefix, error) {
 }
 
 func (c Config) validRest() error {
+	if c.EtcdWrites && c.EtcdAddr == "off" {
+		return errors.New("etcdWrites is on and etcdAddr is off; set an address with --etcd-addr, or leave --etcd-writes out")
+	}
 	if !strings.HasPrefix(c.CgroupRoot, "/") || filepath.Clean(c.CgroupRoot) != c.CgroupRoot || c.CgroupRoot == "/" {
 		return fmt.Errorf("cgroupRoot %q is not an absolute cgroup path such as /nodeactor", c.CgroupRoot)
 	}

@@ -45,6 +45,10 @@ const (
 	AdminUser = "kubernetes-admin"
 	// MastersGroup is the group that passes every authorization check.
 	MastersGroup = "system:masters"
+	// EtcdReadersGroup is the group that may read the whole store through the etcd API.
+	EtcdReadersGroup = "nodeactor:etcd-readers"
+	// EtcdReaderPrefix precedes the name in the user name of such a reader.
+	EtcdReaderPrefix = "nodeactor:etcd-reader:"
 	// KubeletClientUser is whom the API server is to kubelets.
 	KubeletClientUser = "kube-apiserver-kubelet-client"
 	// FrontProxyUser is whom the API server is to aggregated API servers, and the only name the front-proxy check accepts.

@@ -32,7 +32,8 @@ func (f *flagSet) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.given.NodeName, "node-name", "", "`name` of this node (default: the host name)")
 	fs.StringVar(&f.given.APIAddr, "api-addr", "", "`host:port` of the Kubernetes API (default "+node.DefaultAPIAddr+")")
 	fs.StringVar(&f.given.KubeletAddr, "kubelet-addr", "", "`host:port` of the kubelet (default "+node.DefaultKubeletAddr+")")
-	fs.StringVar(&f.given.EtcdAddr, "etcd-addr", "", "`host:port` of the read-only etcd API, or off (default "+node.DefaultEtcdAddr+")")
+	fs.StringVar(&f.given.EtcdAddr, "etcd-addr", "", "`host:port` of the etcd API, or off (default "+node.DefaultEtcdAddr+")")
+	fs.BoolVar(&f.given.EtcdWrites, "etcd-writes", false, "let system:masters write through the etcd API, past admission")
 	fs.StringVar(&f.given.CgroupRoot, "cgroup-root", "", "`path` of the cgroup above all pods (default "+node.DefaultCgroupRoot+", with a hash for another data directory)")
 	fs.StringVar(&f.given.PodCIDR, "pod-cidr", "", "IPv4 `network` of this node's pods (default: a free one, 10.244.0.0/24 first)")
 	fs.StringVar(&f.given.ServiceCIDR, "service-cidr", "", "IPv4 `network` of Services (default "+node.DefaultServiceCIDR+")")
@@ -116,6 +117,7 @@ func overlay(c *node.Config, given node.Config) {
 		c.MaxPods = given.MaxPods
 	}
 	c.FaultInjection = c.FaultInjection || given.FaultInjection
+	c.EtcdWrites = c.EtcdWrites || given.EtcdWrites
 }
 
 // dataDirVar adds --data-dir to a command that completes its arguments from the node's socket.

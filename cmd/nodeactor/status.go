@@ -47,6 +47,7 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		fmt.Fprintf(out, "last exit      %s ago, the node gave up: %s\n", ago(last.At), last.Reason)
 	}
 	client, sick := node.NewLocalClient(c.Socket()), false
+	printEtcd(ctx, client, out)
 	failing := map[string]bool{}
 	for _, path := range []string{"/readyz", "/livez"} {
 		limited, cancel := context.WithTimeout(ctx, statusTimeout)

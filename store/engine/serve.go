@@ -4,126 +4,51 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
+	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/nodeactor/nodeactor/store/internal/guard"
 )
 
-// Reasons for refusing a call.
 const (
-	reasonAdmission = "writes must pass admission: use the Kubernetes API"
-	reasonUnserved  = "not served by this store"
-	reasonAway      = "the store is being opened anew; try again"
-	reasonCert      = "the client certificate does not give the right to read the store"
+	// pingEvery is how often a client may ask at least whether the connection still stands. Clients that ask oftener are cut off; an API
+	// server asks every 30 seconds, which the library would not have by default.
+	pingEvery = 5 * time.Second
+	// askAfter is how long a connection is quiet before the client is asked, askFor how long it has to answer.
+	askAfter = 10 * time.Minute
+	askFor   = 20 * time.Second
 )
 
-// verdict is what happens to a call.
-type verdict int
-
-const (
-	unserved verdict = iota // answers Unimplemented
-	allowed                 // goes to the member
-	write                   // answers PermissionDenied: it would go round admission
-)
-
-// calls decides by method; what is not named is unserved.
-var calls = map[string]verdict{
-	"/etcdserverpb.KV/Range":               allowed,
-	"/etcdserverpb.KV/RangeStream":         allowed,
-	"/etcdserverpb.KV/Put":                 write,
-	"/etcdserverpb.KV/DeleteRange":         write,
-	"/etcdserverpb.KV/Txn":                 write,
-	"/etcdserverpb.KV/Compact":             write,
-	"/etcdserverpb.Watch/Watch":            allowed,
-	"/etcdserverpb.Lease/LeaseGrant":       write,
-	"/etcdserverpb.Lease/LeaseRevoke":      write,
-	"/etcdserverpb.Lease/LeaseKeepAlive":   write,
-	"/etcdserverpb.Cluster/MemberList":     allowed,
-	"/etcdserverpb.Maintenance/Status":     allowed,
-	"/etcdserverpb.Maintenance/Alarm":      allowed,
-	"/etcdserverpb.Maintenance/Defragment": allowed,
-	"/etcdserverpb.Maintenance/Snapshot":   allowed,
-	"/etcdserverpb.Maintenance/MoveLeader": write,
-	"/etcdserverpb.Maintenance/Downgrade":  write,
-	"/grpc.health.v1.Health/Check":         allowed,
-	"/grpc.health.v1.Health/Watch":         allowed,
-	"/etcdserverpb.Cluster/MemberAdd":      write,
-	"/etcdserverpb.Cluster/MemberRemove":   write,
-	"/etcdserverpb.Cluster/MemberUpdate":   write,
-	"/etcdserverpb.Cluster/MemberPromote":  write,
-	"/etcdserverpb.Auth/AuthEnable":        write,
-	"/etcdserverpb.Auth/AuthDisable":       write,
+// Serving says how to serve the etcd protocol.
+type Serving struct {
+	// TLS must verify client certificates against a CA.
+	TLS *tls.Config
+	// Authorize says what the owner of a verified certificate may do.
+	Authorize func(*x509.Certificate) Access
+	// Writes lets those write who may; otherwise every write is refused.
+	Writes bool
+	// URL is the address of the listener for the list of members; "" for none.
+	URL string
+	// Compact is called instead of do when a client wants the history before the revision forgotten, and calls do; nil = do alone.
+	Compact func(ctx context.Context, revision int64, do func(context.Context) error) error
 }
 
-// gate lets calls through or answers them itself.
-type gate struct {
-	authorize func(*x509.Certificate) bool
-}
-
-func (g gate) check(ctx context.Context, method string) error {
-	cert := peerCertificate(ctx)
-	if cert == nil || !g.authorize(cert) {
-		return status.Error(codes.PermissionDenied, reasonCert)
-	}
-	switch calls[method] {
-	case allowed:
-		return nil
-	case write:
-		return status.Error(codes.PermissionDenied, reasonAdmission)
-	}
-	return status.Error(codes.Unimplemented, reasonUnserved)
-}
-
-func peerCertificate(ctx context.Context) *x509.Certificate {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return nil
-	}
-	info, ok := p.AuthInfo.(credentials.TLSInfo)
-	if !ok || len(info.State.VerifiedChains) == 0 {
-		return nil
-	}
-	return info.State.VerifiedChains[0][0]
-}
-
-func (g gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := g.check(ctx, info.FullMethod); err != nil {
-		return nil, err
-	}
-	switch r := req.(type) {
-	case *pb.DefragmentRequest:
-		// Done when it is worth its standstill, not when a client says so.
-		return &pb.DefragmentResponse{}, nil
-	case *pb.AlarmRequest:
-		if r.Action != pb.AlarmRequest_GET {
-			return nil, status.Error(codes.PermissionDenied, reasonUnserved)
-		}
-	}
-	return next(ctx, req)
-}
-
-func (g gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := g.check(ss.Context(), info.FullMethod); err != nil {
-		return err
-	}
-	return next(srv, ss)
-}
-
-// ServeReadOnly serves the protocol of the seated member on l to clients whose verified certificate is authorized, until ctx ends. While
-// the seat is empty every call is answered with Unavailable. It closes l. The configuration must verify client certificates.
-func (s *Seat) ServeReadOnly(ctx context.Context, l net.Listener, tlsConfig *tls.Config, authorize func(*x509.Certificate) bool) error {
-	cfg := tlsConfig.Clone()
+// Serve serves the protocol of the seated member on l until ctx ends. While the seat is empty every call is answered with Unavailable. It
+// closes l.
+func (s *Seat) Serve(ctx context.Context, l net.Listener, o Serving) error {
+	cfg := o.TLS.Clone()
 	cfg.ClientAuth = tls.RequireAndVerifyClientCert
 	cfg.NextProtos = []string{"h2"}
-	g, relay := gate{authorize}, newRelay(l)
+	g, relay := gate{o, s.write}, newRelay(l)
 	servers := guard.New(ctx, "etcd listener", s.cfg.Log)
 	defer servers.Wait(context.WithoutCancel(ctx))
 	defer servers.Cancel()
@@ -149,10 +74,46 @@ func (s *Seat) ServeReadOnly(ctx context.Context, l net.Listener, tlsConfig *tls
 // server makes what answers now, and says until when it is the right one.
 func (s *Seat) server(g gate, creds credentials.TransportCredentials) (*grpc.Server, <-chan struct{}) {
 	next := s.next.Load().ch // before the look at the member: it is closed after the next one was seated
-	if m := s.member.Load(); m != nil && m.Err() == nil {
-		return v3rpc.Server(m.server, nil, g.unary, grpc.Creds(creds), grpc.ChainStreamInterceptor(g.stream)), m.Failed()
+	options := []grpc.ServerOption{
+		grpc.Creds(creds),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingEvery}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: askAfter, Timeout: askFor}),
 	}
-	return grpc.NewServer(grpc.Creds(creds), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+	if m := s.member.Load(); m != nil && m.Err() == nil {
+		return v3rpc.Server(m.server, nil, g.unary, append(options, grpc.ChainStreamInterceptor(g.stream))...), m.Failed()
+	}
+	return grpc.NewServer(append(options, grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 		return status.Error(codes.Unavailable, reasonAway)
-	})), next
+	}))...), next
+}
+
+// write does a client's write under the same conditions as the store's own: the disk has room for it and keeps up.
+func (s *Seat) write(ctx context.Context, req any, do grpc.UnaryHandler) (any, error) {
+	m, err := s.admit(ctx, size(req))
+	if err != nil {
+		return nil, grpcError(err)
+	}
+	s.pace.begin(s.cfg.Clock.Now(), m.applied())
+	resp, err := do(ctx, req)
+	s.pace.end(ctx.Err() == nil && status.Code(err) != codes.Unavailable)
+	return resp, err
+}
+
+// size is how many bytes a write may add.
+func size(req any) int {
+	if m, ok := req.(proto.Message); ok && !frees(req) {
+		return proto.Size(m)
+	}
+	return 0
+}
+
+// grpcError is a refusal of the store in the protocol's terms.
+func grpcError(err error) error {
+	switch {
+	case errors.Is(err, ErrNoSpace):
+		return status.Error(codes.ResourceExhausted, err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	}
+	return status.Error(codes.Unavailable, err.Error())
 }
