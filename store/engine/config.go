@@ -32,7 +32,7 @@ func serverConfig(cfg Config, log *zap.Logger) (config.ServerConfig, error) {
 		TickMs:                      soloTickMs,
 		ElectionTicks:               soloElectionTicks,
 		InitialElectionTickAdvance:  true,
-		QuotaBackendBytes:           quotaBytes,
+		QuotaBackendBytes:           hardQuota(cfg.QuotaBytes),
 		MaxTxnOps:                   embed.DefaultMaxTxnOps,
 		MaxRequestBytes:             maxValueBytes,
 		MaxConcurrentStreams:        embed.DefaultMaxConcurrentStreams,

@@ -59,6 +59,8 @@ type Write struct {
 	Delete bool
 	Value  []byte // ignored when Delete
 	Lease  int64  // 0 = none
+	// Frees says that the write makes room, or must go on while there is none: it is taken over the quota too, as deletions are.
+	Frees bool
 }
 
 // Result is the outcome of a Write.

@@ -184,6 +184,8 @@ func (m *Member) Compact(ctx context.Context, revision int64) error {
 
 // Snapshot implements Engine.
 func (m *Member) Snapshot(ctx context.Context, w io.Writer) error {
+	m.copies.Add(1)
+	defer m.copies.Add(-1)
 	snap := m.server.Backend().Snapshot()
 	defer func() { _ = snap.Close() }()
 	_, err := snap.WriteTo(ctxWriter{ctx, w})

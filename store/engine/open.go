@@ -31,8 +31,6 @@ const (
 	soloElectionTicks = 2
 	// commitEvery is how often the database is brought to disk behind the log; a crash replays as much.
 	commitEvery = 500 * time.Millisecond
-	// quotaBytes is the size of the engine's file at which writes are refused.
-	quotaBytes = 8 << 30
 	// walSegmentBytes is preallocated for each log segment; the default of 64 MB is a long write on a small disk.
 	walSegmentBytes = 8 << 20
 	// maxValueBytes bounds one write, as the upstream store does.
@@ -60,8 +58,10 @@ func init() {
 type Config struct {
 	Dir      string // made if absent
 	NodeName string // name of the member
-	Clock    supervision.Clock
-	Log      *slog.Logger
+	// QuotaBytes is what the database may hold before writes that need room are refused; 0 = DefaultQuota.
+	QuotaBytes int64
+	Clock      supervision.Clock
+	Log        *slog.Logger
 }
 
 // Member is an etcd member in this process.
@@ -78,6 +78,8 @@ type Member struct {
 	dead    atomic.Bool
 	// compactedTo is the last revision this process compacted to.
 	compactedTo atomic.Int64
+	// copies is how many copies of the database are being written.
+	copies atomic.Int64
 }
 
 var _ Engine = (*Member)(nil)

@@ -61,6 +61,20 @@ func (p *pace) silence(now time.Time) time.Duration {
 	return now.Sub(p.since)
 }
 
+// excuse begins the silence anew: the log stood still for another reason than its disk.
+func (p *pace) excuse(now time.Time, applied uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applied, p.since = applied, now
+}
+
+// underWay is how many writes have begun and not ended.
+func (p *pace) underWay() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pending
+}
+
 // reset forgets what a member that is gone owed.
 func (p *pace) reset() {
 	p.mu.Lock()

@@ -15,6 +15,8 @@ import (
 const (
 	// reserveBytes must be free on the disk, or writes are refused: what is under way needs room to end.
 	reserveBytes = 16 << 20
+	// lastBytes must be free for writes that make room: one log segment, and some growth of the database.
+	lastBytes = walSegmentBytes + 2<<20
 	// openBytes must be free for a member to be opened: two log segments and some growth.
 	openBytes = 2*walSegmentBytes + reserveBytes
 	// lookFor is how long one look at the free space is believed, lookBytes how many bytes are let through on it.
@@ -30,33 +32,38 @@ type room struct {
 	looked time.Time
 	// fresh bytes were let through since then; recent ones before, of about the last second: the database has yet to write them.
 	fresh, recent int64
-	// short is why the last look refuses writes, or nil.
-	short error
+	// free is what the last look has found.
+	free int64
 }
 
-// check refuses a write of n bytes that the disk has no room for.
-func (r *room) check(now time.Time, n int) error {
+// check refuses a write of n bytes that the disk has no room for. One that makes room may use a part of what others must leave. It also
+// tells how many bytes were let through lately that the database has yet to write.
+func (r *room) check(now time.Time, n int, frees bool) (unwritten int64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if since := now.Sub(r.looked); since > lookFor || r.fresh > lookBytes {
 		r.look(now, since)
 	}
+	need := reserveBytes + 2*r.recent
+	if frees {
+		need = lastBytes + 2*r.recent
+	}
+	if r.free < need {
+		return r.recent + r.fresh, full(r.dir, r.free, need)
+	}
 	r.fresh += int64(n)
-	return r.short
+	return r.recent + r.fresh, nil
 }
 
 // look asks the disk. The lock is held.
 func (r *room) look(now time.Time, since time.Duration) {
 	r.recent -= int64(min(since.Seconds(), 1) * float64(r.recent))
 	r.recent += r.fresh
-	r.looked, r.fresh, r.short = now, 0, nil
-	if free, need := freeBytes(r.dir), reserveBytes+2*r.recent; free < need {
-		r.short = full(r.dir, free, need)
-	}
+	r.looked, r.fresh, r.free = now, 0, freeBytes(r.dir)
 }
 
 func full(dir string, free, need int64) error {
-	return fmt.Errorf("%w: the disk of %s has %d MB free and the store needs %d", ErrNoSpace, dir, free>>20, need>>20)
+	return fmt.Errorf("%w: the disk of %s has %d MB free and the store needs %d; free some space on it", ErrNoSpace, dir, free>>20, need>>20)
 }
 
 // await returns once there is room for a member.

@@ -26,8 +26,9 @@ type Seat struct {
 	member atomic.Pointer[Member]
 	pace   pace
 	room   room
-	// refusing and waiting are what was said of writes.
-	refusing, waiting spell
+	quota  *quota
+	hold   hold
+	books  books
 
 	mu sync.Mutex // one change of member at a time
 	// left is a member that was taken away and did not end in time.
@@ -42,7 +43,7 @@ var _ Engine = (*Seat)(nil)
 
 // NewSeat returns an empty seat.
 func NewSeat(cfg Config) *Seat {
-	s := &Seat{cfg: cfg, room: room{dir: cfg.Dir}}
+	s := &Seat{cfg: cfg, room: room{dir: cfg.Dir}, quota: newQuota(cfg.QuotaBytes)}
 	empty := newFailure()
 	empty.set(ErrClosed)
 	s.lost.Store(empty)
@@ -128,11 +129,12 @@ func (s *Seat) current() (*Member, error) {
 // Txn implements Engine. A write that was begun and is held up, by its disk or by the loss of its member, waits for as long as ctx; when it
 // returns without ctx's error its outcome is known, but for ErrClosed.
 func (s *Seat) Txn(ctx context.Context, w Write) (Result, error) {
-	m, err := s.admit(ctx, len(w.Value))
+	m, err := s.admit(ctx, askOf(w))
 	if err != nil {
 		return Result{}, err
 	}
-	s.pace.begin(s.cfg.Clock.Now(), m.applied())
+	begin := s.cfg.Clock.Now()
+	s.pace.begin(begin, m.applied())
 	res, err := m.Txn(ctx, w)
 	for (errors.Is(err, ErrStalled) || errors.Is(err, ErrClosed)) && ctx.Err() == nil {
 		if m, err = s.answering(ctx, m); err != nil {
@@ -143,6 +145,9 @@ func (s *Seat) Txn(ctx context.Context, w Write) (Result, error) {
 		}
 	}
 	s.pace.end(err == nil || ctx.Err() == nil)
+	if err == nil {
+		s.books.commits.add(s.cfg.Clock.Now().Sub(begin))
+	}
 	return res, err
 }
 
@@ -177,50 +182,6 @@ func (r Result) recognise(w Write) Result {
 		r.Done, r.Revision, r.Current = true, r.Current.ModRevision, nil
 	}
 	return r
-}
-
-// admit lets a write of a current generation through once the disk has room for it and keeps up.
-func (s *Seat) admit(ctx context.Context, bytes int) (*Member, error) {
-	m, err := s.current()
-	if err != nil {
-		return nil, err
-	}
-	if err := supervision.CheckFence(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.room.check(s.cfg.Clock.Now(), bytes); err != nil {
-		s.refusing.begin(s.cfg.Log, "writes are refused", "reason", err)
-		return nil, err
-	}
-	s.refusing.end(s.cfg.Log, "writes are taken again")
-	if !s.pace.stalled(s.cfg.Clock.Now(), m.applied()) {
-		s.waiting.end(s.cfg.Log, "writes go on")
-		return m, nil
-	}
-	s.waiting.begin(s.cfg.Log, "writes wait: none has reached the disk for a while", "dir", s.cfg.Dir)
-	if err := s.flowing(ctx, m, queueFor); err != nil {
-		return nil, err
-	}
-	return m, supervision.CheckFence(ctx)
-}
-
-// flowing returns once the member's log moves again; limit 0 is none but ctx.
-func (s *Seat) flowing(ctx context.Context, m *Member, limit time.Duration) error {
-	begin := s.cfg.Clock.Now()
-	for {
-		now := s.cfg.Clock.Now()
-		switch {
-		case m.Err() != nil:
-			return m.translate(m.Err())
-		case !s.pace.stalled(now, m.applied()):
-			return nil
-		case limit > 0 && now.Sub(begin) >= limit:
-			return fmt.Errorf("%w: no write has reached the disk for %s", ErrStalled, s.pace.silence(now).Round(time.Second))
-		}
-		if err := s.cfg.Clock.Sleep(ctx, lookEvery); err != nil {
-			return err
-		}
-	}
 }
 
 // Range implements Engine.
@@ -278,7 +239,7 @@ func (s *Seat) Solo() bool {
 
 // Grant implements Engine.
 func (s *Seat) Grant(ctx context.Context, ttl int64) (int64, error) {
-	m, err := s.admit(ctx, 0)
+	m, err := s.admit(ctx, ask{})
 	if err != nil {
 		return 0, err
 	}
@@ -287,7 +248,7 @@ func (s *Seat) Grant(ctx context.Context, ttl int64) (int64, error) {
 
 // Compact implements Engine.
 func (s *Seat) Compact(ctx context.Context, revision int64) error {
-	m, err := s.admit(ctx, 0)
+	m, err := s.admit(ctx, ask{frees: true, deletes: true})
 	if err != nil {
 		return err
 	}
