@@ -71,7 +71,7 @@ func TestOneBadChildTakesNobodyDown(t *testing.T) {
 	seen := map[string]bool{}
 	eachWorker(&root, nil, func(w *supervision.Spec, above []*supervision.Spec) {
 		g := above[len(above)-1]
-		if !slices.Contains([]string{"listeners", "controller", "kubelet"}, g.Row) {
+		if !slices.Contains([]string{"listeners", "core", "controller", "kubelet"}, g.Row) {
 			return
 		}
 		seen[g.Row] = true
@@ -86,7 +86,7 @@ func TestOneBadChildTakesNobodyDown(t *testing.T) {
 			}
 		}
 	})
-	if len(seen) != 3 {
+	if len(seen) != 4 {
 		t.Errorf("only %v were found", seen)
 	}
 }

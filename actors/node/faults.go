@@ -11,7 +11,7 @@ import (
 // lies behind the API's authentication and authorization.
 const faultsPath = "/debug/faults"
 
-// injectFault takes ?path=node/scheduler&kind=panic|hang|errorreturn|bindfailure.
+// injectFault takes ?path=node/core/scheduler&kind=panic|hang|errorreturn|bindfailure.
 func (p *parts) injectFault(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "use POST", http.StatusMethodNotAllowed)

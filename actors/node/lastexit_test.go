@@ -76,7 +76,7 @@ func TestOverridesOfTheProductsTree(t *testing.T) {
 	if changed != want {
 		t.Errorf("changed:\n%swant:\n%s", changed, want)
 	}
-	c.FaultPolicies = []catalog.Override{{Path: "node/kublet", On: escalate, Source: "a"}, {Path: "node/scheduler", On: map[string]catalog.Cell{}, Source: "b"}}
+	c.FaultPolicies = []catalog.Override{{Path: "node/kublet", On: escalate, Source: "a"}, {Path: "node/core/scheduler", On: map[string]catalog.Cell{}, Source: "b"}}
 	_, err = EffectivePolicies(c)
 	if !errors.Is(err, catalog.ErrOverride) || strings.Count(err.Error(), "\n") != 4 || !strings.Contains(err.Error(), "did you mean node/kubelet?") {
 		t.Errorf("want one line for each of five findings: %v", err)

@@ -75,11 +75,9 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 			worker("server", func() supervision.Handler { return p.serverChild(h, extra) }),
 			worker("bootstrap", p.bootstrapChild),
 			group("listeners", listeners...)),
-		cache.Spec(p.cache),
+		group("core", cache.Spec(p.cache), sched, worker("health", h.Child)),
 		group("controllers", ctl...),
-		sched,
 		klet.Spec(),
-		worker("health", h.Child),
 	)
 	err = catalog.Apply(&root, p.cfg.FaultPolicies)
 	return root, err

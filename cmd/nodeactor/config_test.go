@@ -22,7 +22,7 @@ func TestPoliciesInAFile(t *testing.T) {
 	f, file := configured(t, `
 nodeName: n
 faultPolicies:
-- path: node/scheduler
+- path: node/core/scheduler
   on: &all
     panic: {do: park, backoff: {initial: 1s, factor: 2, cap: 1m, jitter: 0.2, reset: 2m}}
     hang: {do: restart}
@@ -50,7 +50,7 @@ func TestFilesAreReadStrictly(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"faultPolicies: [{paht: node}]":                        `unknown field "paht"`,
 		"faultPolicies: [{path: node, windows: {strat: 1s}}]":  `unknown field "strat"`,
-		"faultPolicies:\n- path: node\n  path: node/scheduler": "already set",
+		"faultPolicies:\n- path: node\n  path: node/core/scheduler": "already set",
 		"faultPolicies: {path: node}":                          "faultPolicies has to be a list, not a mapping;",
 		"maxPods: 3.5":                                         "maxPods has to be a whole number, not 3.5;",
 		"faultPolicies: [{path: node, on: {panic: restart}}]":  "faultPolicies.on has to be a mapping, not a text;",

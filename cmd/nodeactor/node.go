@@ -44,7 +44,7 @@ func onePath(optional bool) cobra.PositionalArgs {
 		case len(args) > 1:
 			return fmt.Errorf("give one path, not %d", len(args))
 		case len(args) == 0 && !optional:
-			return fmt.Errorf("give the path of an actor, such as node/scheduler; nodeactor tree lists them")
+			return fmt.Errorf("give the path of an actor, such as node/core/scheduler; nodeactor tree lists them")
 		}
 		return nil
 	}

@@ -33,7 +33,7 @@ budget. No container is touched.
 
 It waits until the new generation runs and prints the old and the new one, and how long it took.
 The root cannot be restarted: it ends only with the process.`,
-		Example: `  nodeactor restart node/scheduler
+		Example: `  nodeactor restart node/core/scheduler
   nodeactor restart node/controllers/deployment/manifests/default:web
   nodeactor restart node/kubelet --timeout 30s`,
 		ValidArgsFunction: completePaths(&dir),

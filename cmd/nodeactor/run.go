@@ -31,7 +31,7 @@ What happens to each actor on each kind of fault comes from the catalog. A confi
 can override it for one actor (path; the members of a pool are POOL/*) or for all of a row:
 
   faultPolicies:
-  - path: node/scheduler
+  - path: node/core/scheduler
     on:                               # all four, each with restart, stop, escalate or park
       panic:       {do: restart, backoff: {initial: 1s, factor: 2, cap: 1m, jitter: 0.2, reset: 2m}}
       hang:        {do: restart}      # without backoff: that of the catalog

@@ -114,7 +114,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		"tree --interval 1ms":           "--interval 1ms is not between 100ms and 1m",
 		"tree node/a node/b":            "give one path, not 2",
 		"faults -o yaml":                `--output "yaml" is not one of table or json`,
-		"restart":                       "give the path of an actor, such as node/scheduler",
+		"restart":                       "give the path of an actor, such as node/core/scheduler",
 		"tree --data-dir /no":           "no node runs on /no; start one with: nodeactor run --data-dir /no",
 		"restart node/x --data-dir /no": "no node runs on /no",
 		"faults --data-dir /no":         "no node runs on /no",

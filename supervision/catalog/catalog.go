@@ -119,7 +119,10 @@ var Rows = []Entry{
 	worker("listener", Listener, "HTTPS for the API", 10*second, 30*second, 5*second, quick),
 	worker("etcd-listener", Listener, "the read-only etcd API", 10*second, 30*second, 5*second, quick),
 	worker("socket", Listener, "the local socket for images", 10*second, 30*second, 5*second, quick),
+	group("core", "what there is one of, each on its own", core.OneForOne, leaf, restartWith(slow)),
 	worker("cache", Stateful, "typed objects for everything in this process", 30*second, 30*second, 10*second, quick),
+	worker("scheduler", Stateful, "pending Pod to node", 30*second, 30*second, 10*second, quick),
+	worker("health", Stateless, "metrics of the tree", 10*second, 30*second, 5*second, quick),
 	group("controllers", "one group for each controller", core.OneForOne, many, restartWith(slow)),
 	worker("reporter", Stateless, "tells on objects how their reconcilers do", 30*second, 30*second, 10*second, quick),
 	// A dispatcher that starts anew wakes every manifest, so a new pool fills again.
@@ -129,7 +132,6 @@ var Rows = []Entry{
 	group("manifests", "one actor for each manifest", core.Pool, own, restartWith(slow)),
 	worker("reconciler", Stateless, "one manifest", 30*second, 30*second, 10*second, slow),
 	worker("events-ttl", Stateless, "retention of Events", 30*second, 30*second, 10*second, slow),
-	worker("scheduler", Stateful, "pending Pod to node", 30*second, 30*second, 10*second, quick),
 	group("kubelet", "this host's pods", core.OneForOne, leaf, restartWith(slow)),
 	worker("network", Stateful, "bridge, addresses, masquerading", 30*second, 30*second, 10*second, quick),
 	worker("images", Stateful, "image store and its clean-up", 30*second, minute, 10*second, quick),
@@ -140,7 +142,6 @@ var Rows = []Entry{
 	worker("node-status", Stateless, "the Node object", 30*second, 30*second, 10*second, quick),
 	worker("node-lease", Stateless, "this node's heartbeat", 30*second, 30*second, 10*second, quick),
 	worker("kubelet-listener", Listener, "logs, exec, port-forward", 10*second, 30*second, 5*second, quick),
-	worker("health", Stateless, "metrics of the tree", 10*second, 30*second, 5*second, quick),
 }
 
 // Row returns a row's spec for a child to fill in; the ID is the row's name. An unknown

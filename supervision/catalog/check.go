@@ -66,7 +66,7 @@ func (c *checker) wrong(format string, args ...any) {
 func (a *applier) known(o *Override, c *checker) bool {
 	switch {
 	case (o.Path == "") == (o.Row == ""):
-		c.wrong("give either the path of one child, such as node/scheduler, or the row of many, such as reconciler")
+		c.wrong("give either the path of one child, such as node/core/scheduler, or the row of many, such as reconciler")
 	case a.taken[c.target] != nil:
 		c.wrong("it is overridden twice, the first time by %s; put both together", a.taken[c.target].Source)
 	case o.Path != "" && a.places[o.Path] == nil:

@@ -18,7 +18,7 @@ var ErrOverride = errors.New("invalid fault policy")
 // Override changes what the catalog says of one child, or of every child of one row. What it
 // leaves out stays as the catalog has it, but the policy is given whole: all four cells.
 type Override struct {
-	// Path names a child, such as node/scheduler; the members of a pool are POOL/*. Row names
+	// Path names a child, such as node/core/scheduler; the members of a pool are POOL/*. Row names
 	// a row instead. A path beats a row.
 	Path string `json:"path,omitempty"`
 	Row  string `json:"row,omitempty"`

@@ -33,7 +33,7 @@ func smallTree() supervision.Spec {
 	return branch("node", "node",
 		branch("store", "store", Row("engine"), Row("maintenance")),
 		branch("controllers", "controllers", branch("controller", "deployment", pool, Row("dispatcher"))),
-		Row("scheduler"))
+		branch("core", "core", Row("scheduler")))
 }
 
 // written reads overrides as a configuration does.
@@ -95,7 +95,7 @@ func TestOverridesAreApplied(t *testing.T) {
 func refused() []string {
 	of := func(target, rest string) string { return fmt.Sprintf(`[{%s,%s}]`, target, rest) }
 	path := func(path, rest string) string { return of(`"path":"`+path+`"`, rest) }
-	scheduler := func(rest string) string { return path("node/scheduler", rest) }
+	scheduler := func(rest string) string { return path("node/core/scheduler", rest) }
 	cells := func(panic, bind string) string {
 		return `"on":{"panic":` + panic + `,"hang":{"do":"stop"},"errorReturn":{"do":"stop"},` + bind + `:{"do":"stop"}}`
 	}
@@ -106,12 +106,12 @@ func refused() []string {
 	}
 	return []string{
 		`[{"on":{}}]`,
-		of(`"path":"node/scheduler","row":"scheduler"`, valid),
-		path("node/schedular", valid), path("scheduler", valid), path("node/controllers/deployments/dispatcher", valid), path("something/else", valid),
+		of(`"path":"node/core/scheduler","row":"scheduler"`, valid),
+		path("node/core/schedular", valid), path("scheduler", valid), path("node/controllers/deployments/dispatcher", valid), path("something/else", valid),
 		path("node/controllers/deployment/manifests/default:web", valid),
 		of(`"row":"reconciller"`, valid),
 		`[{"row":"reconciler",` + valid + `},{"row":"reconciler","windows":{"hang":"1m"}}]`,
-		`[{"path":"node/scheduler"}]`,
+		`[{"path":"node/core/scheduler"}]`,
 		scheduler(`"on":{"panic":{"do":"stop"},"hang":{"do":"stop"},"errorReturn":{"do":"stop"}}`),
 		scheduler(cells(`{"do":"stop"}`, `"bindfailure"`)),
 		panics(`{"do":"restrat"}`), panics(`{}`), panics(`{"do":"stop",` + fullCurve + `}`),
@@ -162,10 +162,10 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	paths := []string{"node", "node/scheduler", "node/controllers/deployment", "node/controllers/deployment/dispatcher", "node/kubelet/listener", "node/api/listeners/listener"}
+	paths := []string{"node", "node/core/scheduler", "node/controllers/deployment", "node/controllers/deployment/dispatcher", "node/kubelet/listener", "node/api/listeners/listener"}
 	for word, want := range map[string]string{
-		"node/shceduler":             "node/scheduler",
-		"Scheduler":                  "node/scheduler",
+		"node/core/shceduler":        "node/core/scheduler",
+		"Scheduler":                  "node/core/scheduler",
 		"deployment":                 "node/controllers/deployment",
 		"node/controler/deployment/": "node/controllers/deployment",
 		"listener":                   "node/kubelet/listener node/api/listeners/listener",

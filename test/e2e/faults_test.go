@@ -40,7 +40,7 @@ func TestPanicIsContained(t *testing.T) {
 	for _, path := range []string{
 		"node/controllers/deployment/dispatcher", "node/controllers/replicaset/dispatcher", "node/controllers/namespace/dispatcher",
 		"node/controllers/gc/dispatcher", "node/controllers/endpointslice/dispatcher",
-		"node/controllers/deployment/manifests/default:web", "node/scheduler", "node/kubelet/pods/" + string(p.UID),
+		"node/controllers/deployment/manifests/default:web", "node/core/scheduler", "node/kubelet/pods/" + string(p.UID),
 	} {
 		t.Run(path, func(t *testing.T) {
 			before, err := h.metric("nodeactor_panics_total")
@@ -74,7 +74,7 @@ func TestPanicIsContained(t *testing.T) {
 func TestStalledPartIsNamed(t *testing.T) {
 	h := newHost(t, 3)
 	h.start()
-	must(t, h.inject("node/scheduler", "hang"))
+	must(t, h.inject("node/core/scheduler", "hang"))
 	h.apply(onePod("waits", `command: ["/demo", "sleep", "1s"]`, "Never"))
 	h.eventually(podLimit, "/livez to name the scheduler", func() error {
 		_, err := h.try("get", "--raw", "/livez?verbose")

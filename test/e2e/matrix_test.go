@@ -35,7 +35,7 @@ const (
 )
 
 // aFew are the children that stand for all others where there is little time.
-var aFew = []string{"node/store/engine", "node/api/server", "node/api/listeners/listener", "node/controllers/deployment/dispatcher", "node/scheduler", "node/kubelet/sync"}
+var aFew = []string{"node/store/engine", "node/api/server", "node/api/listeners/listener", "node/controllers/deployment/dispatcher", "node/core/scheduler", "node/kubelet/sync"}
 
 // drill is a node under test whose tree is known.
 type drill struct {

@@ -54,13 +54,13 @@ func TestTreeFaultsRestart(t *testing.T) {
 		mustContain(t, "tree", h.tool("tree"), "PATH", "LAST FAULT", "NEXT TRY", "node/store/engine ", "node/controllers/deployment/manifests ", "node/kubelet/pods ", "pods (0)", "running", "%")
 		out := h.tool("tree", "node/kubelet", "--cpu", "0")
 		mustContain(t, "part of the tree", out, "node/kubelet/sync ")
-		if strings.Contains(out, "node/scheduler") {
+		if strings.Contains(out, "node/core/scheduler") {
 			t.Errorf("what was not asked for is shown:\n%s", out)
 		}
 		offered, err := h.run(podLimit, nil, "__complete", "restart", "--data-dir", h.dir, "node/kubelet/node-")
 		must(t, err)
 		mustContain(t, "completion", offered, "node/kubelet/node-status", "node/kubelet/node-lease")
-		h.refusedTool([]string{"there is no actor node/shceduler", "did you mean node/scheduler?"}, "tree", "node/shceduler")
+		h.refusedTool([]string{"there is no actor node/core/shceduler", "did you mean node/core/scheduler?"}, "tree", "node/core/shceduler")
 	})
 	t.Run("faults", func(t *testing.T) { seeFaults(t, h) })
 	t.Run("restart", func(t *testing.T) { restartParts(t, h) })
@@ -107,14 +107,14 @@ var generations = regexp.MustCompile(`generation (\d+) -> (\d+), running after \
 
 func restartParts(t *testing.T, h *host) {
 	// The listeners include the socket that the command itself uses.
-	for _, path := range []string{"node/scheduler", "node/controllers/deployment", "node/api/listeners"} {
+	for _, path := range []string{"node/core/scheduler", "node/controllers/deployment", "node/api/listeners"} {
 		before := h.actor(path).Generation
 		out := h.tool("restart", path)
 		if after := h.actor(path); after.Generation <= before || after.State != "running" || !generations.MatchString(out) {
 			t.Errorf("%s was %d and is %+v: %s", path, before, after, out)
 		}
 	}
-	h.refusedTool([]string{"cannot restart node", "node/scheduler"}, "restart", "node")
+	h.refusedTool([]string{"cannot restart node", "node/core"}, "restart", "node")
 	h.refusedTool([]string{"there is no actor node/kublet", "did you mean node/kubelet?"}, "restart", "node/kublet")
 }
 
@@ -137,9 +137,9 @@ func liveTree(t *testing.T, h *host) {
 
 const wrongPolicies = `
 faultPolicies:
-- path: node/schedular
+- path: node/core/schedular
   on: {panic: {do: park}, hang: {do: park}, errorReturn: {do: park}, bindFailure: {do: park}}
-- path: node/scheduler
+- path: node/core/scheduler
   on: {panic: {do: restrat}, hang: {do: park}, errorReturn: {do: park}}
 `
 
@@ -152,9 +152,9 @@ func policies(t *testing.T, h *host) {
 		t.Errorf("wrong policies are accepted: %v", err)
 	}
 	for i, want := range []string{
-		file + ": faultPolicies[0]: node/schedular: there is no such child; did you mean node/scheduler?",
-		file + `: faultPolicies[1]: node/scheduler: on.panic.do "restrat" is not restart, stop, escalate or park; did you mean restart?`,
-		file + ": faultPolicies[1]: node/scheduler: on.bindFailure is open; fill all of panic, hang, errorReturn and bindFailure",
+		file + ": faultPolicies[0]: node/core/schedular: there is no such child; did you mean node/core/scheduler?",
+		file + `: faultPolicies[1]: node/core/scheduler: on.panic.do "restrat" is not restart, stop, escalate or park; did you mean restart?`,
+		file + ": faultPolicies[1]: node/core/scheduler: on.bindFailure is open; fill all of panic, hang, errorReturn and bindFailure",
 	} {
 		if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.Contains(out, want) {
 			t.Errorf("want three lines, the %d. with %q, got:\n%s", i+1, want, out)

@@ -101,8 +101,8 @@ func (c *trial) judgeFaults(times uint64) {
 		want[c.subject.Path] = strings.Repeat(core.ErrorReturn.String()+" ", int(times))
 	case c.kind != none:
 		want[c.subject.Path] = c.kind.String() + " "
-		if c.child != c.subject && c.name != "panic in stop" {
-			want[c.child.Path] = c.kind.String() + " "
+		for n := c.subject; n != c.child && c.name != "panic in stop"; n = n.Parent {
+			want[n.Parent.Path] = c.kind.String() + " "
 		}
 	}
 	got := map[string]string{}

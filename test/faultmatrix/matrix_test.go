@@ -66,15 +66,17 @@ func (m *matrix) try(t *testing.T, n *standin.Node, f fault) *trial {
 	return c
 }
 
-// subjectOf is the worker in which the fault of a child is brought about.
+// subjectOf is the worker in which the fault of a child is brought about: itself, or the first there is below it, as near as possible.
 func subjectOf(n *standin.Node) *standin.Node {
-	if n.Spec.Kind == core.Worker {
-		return n
-	}
-	for _, kid := range n.Kids {
-		if kid.Spec.Kind == core.Worker {
-			return kid
+	for level := []*standin.Node{n}; len(level) > 0; {
+		var below []*standin.Node
+		for _, kid := range level {
+			if kid.Spec.Kind == core.Worker {
+				return kid
+			}
+			below = append(below, kid.Kids...)
 		}
+		level = below
 	}
 	panic("a supervisor without a worker: " + n.Path)
 }

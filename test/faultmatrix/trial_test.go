@@ -119,14 +119,18 @@ func (c *trial) rand() func() float64 {
 	return rand.New(rand.NewPCG(h.Sum64(), 0)).Float64
 }
 
-// tree is the blueprint; the subject of a supervisor's fault escalates it.
+// tree is the blueprint; the subject of a supervisor's fault escalates it, and so does who is between them.
 func (c *trial) tree() supervision.Spec {
-	if c.child == c.subject || c.kind == none {
-		return c.matrix.blueprint
+	tree := c.matrix.blueprint
+	if c.kind == none {
+		return tree
 	}
-	return changed(c.matrix.blueprint, c.matrix.blueprint.ID, c.subject, func(s *supervision.Spec) {
-		s.Policy[c.kind] = core.Reaction{Do: core.DoEscalate}
-	})
+	for n := c.subject; n != c.child; n = n.Parent {
+		tree = changed(tree, tree.ID, n, func(s *supervision.Spec) {
+			s.Policy[c.kind] = core.Reaction{Do: core.DoEscalate}
+		})
+	}
+	return tree
 }
 
 // changed returns a copy of a tree in which one child's spec is another.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
@@ -18,6 +19,8 @@ const (
 	burst, flood = 20, 4200
 	// floodOdds is how many bursts there are to a flood.
 	floodOdds = 100
+	// frailOdds is how many runs there are to one in which groups bear next to nothing.
+	frailOdds = 5
 	// guests is how many members each pool may have that nobody else knows of.
 	guests = 3
 )
@@ -36,7 +39,7 @@ type storm struct {
 func newStorm(k *harness.Kit, blueprint supervision.Spec) *storm {
 	s := &storm{k: k, world: standin.NewWorld()}
 	s.world.Hold = func(until func() bool) { _ = k.WaitFor(k.Context(), until) }
-	root := s.world.Fill(blueprint)
+	root := s.world.Fill(s.configured(blueprint))
 	nodes := standin.Declared(&root)
 	for _, n := range nodes {
 		switch {
@@ -57,6 +60,19 @@ func newStorm(k *harness.Kit, blueprint supervision.Spec) *storm {
 	s.sys = k.Begin(root)
 	s.rules.watch(s.sys)
 	return s
+}
+
+// configured is the tree as somebody may have it: in some runs the groups below the root bear next to nothing, so that it hears of more.
+func (s *storm) configured(tree supervision.Spec) supervision.Spec {
+	if s.k.Rand().IntN(frailOdds) > 0 {
+		return tree
+	}
+	tree.Children = slices.Clone(tree.Children)
+	for i := range tree.Children {
+		g := &tree.Children[i].Group
+		g.Intensity, g.Sustained = core.Intensity{Max: 1, Within: time.Minute}, core.Intensity{Max: 2, Within: time.Hour}
+	}
+	return tree
 }
 
 func (s *storm) pick(of []*standin.Node) *standin.Node { return of[s.k.Rand().IntN(len(of))] }
