@@ -70,7 +70,11 @@ type Store struct {
 }
 
 // formOwner identifies the decoded forms of one Store on the index's items.
-type formOwner struct{ schema.GroupResource }
+type formOwner struct {
+	schema.GroupResource
+	// transformer identifies what was decrypted on the index's items: the transformer itself where it can be compared.
+	transformer any
+}
 
 var _ storage.Interface = (*Store)(nil)
 
@@ -95,7 +99,10 @@ func New(b Backend, cfg Config) (*Store, error) {
 func (s *Store) setTransformer(t value.Transformer) {
 	s.plain = t == nil || reflect.TypeOf(t) == reflect.TypeOf(identity.NewEncryptCheckTransformer())
 	s.transformer = t
-	s.owner = &formOwner{s.cfg.GroupResource}
+	s.owner = &formOwner{GroupResource: s.cfg.GroupResource, transformer: t}
+	if t != nil && !reflect.TypeOf(t).Comparable() {
+		s.owner.transformer = s.owner
+	}
 }
 
 // Versioner implements storage.Interface.
@@ -170,9 +177,7 @@ func (s *Store) fault(err error) error {
 		return nil
 	case errors.Is(err, engine.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("the object is larger than the store takes")
-	case errors.Is(err, engine.ErrNoSpace):
-		return refusal(http.StatusInsufficientStorage, "InsufficientStorage", 0, err)
-	case errors.Is(err, engine.ErrStalled):
+	case errors.Is(err, engine.ErrNoSpace), errors.Is(err, engine.ErrStalled):
 		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfter, err)
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, index.ErrClosed):
 		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfter, errReopening)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/nodeactor/nodeactor/store/encryption"
 	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/store/index"
 )
@@ -57,10 +58,11 @@ func (s *Store) put(ctx context.Context, key string, data []byte, expect int64, 
 	}
 	w := engine.Write{Key: key, Expect: expect, Value: data}
 	if !s.plain {
-		if w.Value, err = s.transformer.TransformToStorage(ctx, data, authenticated(key)); err != nil {
+		if w.Value, err = s.transformer.TransformToStorage(ctx, data, encryption.Key(key)); err != nil {
 			return nil, false, storage.NewInternalError(err)
 		}
 	}
+	w.Frees = s.frees(w, f.obj)
 	if ttl != 0 {
 		if w.Lease, err = s.backend.Lease(ctx, int64(ttl)); err != nil {
 			return nil, false, s.fault(err)
@@ -73,6 +75,9 @@ func (s *Store) put(ctx context.Context, key string, data []byte, expect int64, 
 func (s *Store) commit(ctx context.Context, w engine.Write, f *form) (*form, bool, error) {
 	parked := s.backend.Index.Park(w.Key, w.Value, func(item *index.Item) {
 		_ = s.versioner.UpdateObject(f.obj, uint64(item.ModRevision))
+		if !s.plain {
+			_, _ = item.Plain(s.owner.transformer, func() ([]byte, error) { return f.data, nil })
+		}
 		item.Forms().Set(s.owner, f)
 	})
 	defer s.backend.Index.Unpark(w.Key, parked)
@@ -93,7 +98,8 @@ func (s *Store) commit(ctx context.Context, w engine.Write, f *form) (*form, boo
 // state is what an update or a deletion starts from.
 type state struct {
 	*form
-	rev int64 // 0 = absent
+	rev  int64       // 0 = absent
+	item *index.Item // what the form is of; nil when absent
 }
 
 // current returns what is stored under key now.
@@ -112,7 +118,7 @@ func (s *Store) current(ctx context.Context, key string, ignoreNotFound bool) (s
 	if err != nil {
 		return state{}, err
 	}
-	return state{form: f, rev: item.ModRevision}, nil
+	return state{form: f, rev: item.ModRevision, item: item}, nil
 }
 
 // GuaranteedUpdate implements storage.Interface. The suggestion is not used: looking into the index costs no more.
@@ -154,8 +160,10 @@ func (s *Store) tryUpdate(ctx context.Context, key string, st state, pre *storag
 	if err != nil {
 		return nil, false, err
 	}
-	if st.rev != 0 && !st.stale && bytes.Equal(data, st.data) {
-		return st.form, true, nil
+	if st.rev != 0 && bytes.Equal(data, st.data) {
+		if stale, err := s.stale(ctx, st.item); err != nil || !stale {
+			return st.form, true, err
+		}
 	}
 	var seconds uint64
 	if ttl != nil {

@@ -129,7 +129,7 @@ func (f *traffic) write(prefix string) (code int, body string) {
 			f.lastDone = begin
 		}
 	case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "",
-		resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusInsufficientStorage:
+		resp.StatusCode == http.StatusTooManyRequests:
 		f.refused[resp.StatusCode]++
 	default:
 		f.wrong = append(f.wrong, fmt.Sprintf("write: %s %s", resp.Status, b))
@@ -263,7 +263,7 @@ func TestFullDiskKeepsTheNode(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	d.fill()
 	h.eventually(10*time.Second, "a write to be refused", func() error {
-		if code, body := f.write("full-"); code != http.StatusInsufficientStorage || !strings.Contains(body, h.dir) {
+		if code, body := f.write("full-"); code != http.StatusServiceUnavailable || !strings.Contains(body, h.dir) {
 			return notYet("it is answered with %d %s", code, body)
 		}
 		return nil
