@@ -123,9 +123,6 @@ func TestOpenRefusals(t *testing.T) {
 	file := filepath.Join(dir, "plain")
 	_ = os.WriteFile(file, []byte("x"), 0o600)
 	try(file)
-	db := filepath.Join(dir, "member", "snap", "db")
-	spoil(t, db, func() { _ = os.Truncate(db, 8192); try(dir) })
-	spoil(t, db, func() { _ = os.WriteFile(db, make([]byte, 40000), 0o600); try(dir) })
 	wals, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "0*.wal"))
 	spoil(t, wals[0], func() { _ = os.WriteFile(wals[0], []byte("garbage garbage garbage garbage"), 0o600); try(dir) })
 }

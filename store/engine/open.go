@@ -12,13 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
 
-	"github.com/nodeactor/nodeactor/store/boltcheck"
 	"github.com/nodeactor/nodeactor/store/internal/guard"
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -78,6 +75,8 @@ type Member struct {
 	dead    atomic.Bool
 	// compactedTo is the last revision this process compacted to.
 	compactedTo atomic.Int64
+	// seen records what has left the member.
+	seen *seen
 	// copies is how many copies of the database are being written.
 	copies atomic.Int64
 }
@@ -152,19 +151,16 @@ func (m *Member) release() {
 // start boots the member in a goroutine of its own: the library ends the process or the goroutine when it dislikes what it finds
 // on disk, and here it may only ever end the goroutine.
 func (m *Member) start(ctx context.Context, cfg Config) (booted bool, err error) {
-	sc, err := serverConfig(cfg, newLogger(cfg.Log, m.failed))
-	if err != nil {
-		return false, err
-	}
-	var applied uint64
+	var found survey
 	done := make(chan error, 1)
 	m.group.Go("engine boot", func(context.Context) error {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		var err error
-		if applied, err = checkFile(sc.BackendPath()); err != nil {
+		if found, err = mend(cfg); err != nil {
 			return err
 		}
-		if err := checkLog(cfg.Dir); err != nil {
+		sc, err := serverConfig(cfg, newLogger(cfg.Log, m.failed))
+		if err != nil {
 			return err
 		}
 		server, err := etcdserver.NewServer(sc)
@@ -186,22 +182,23 @@ func (m *Member) start(ctx context.Context, cfg Config) (booted bool, err error)
 	if err != nil {
 		return false, damaged(cfg.Dir, err)
 	}
-	return true, m.waitReady(ctx, cfg.Dir, applied)
+	return true, m.waitReady(ctx, cfg.Dir, found)
 }
 
-func (m *Member) waitReady(ctx context.Context, dir string, applied uint64) error {
+func (m *Member) waitReady(ctx context.Context, dir string, found survey) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	if err := m.waitLeader(ctx, dir, applied); errors.Is(err, ErrDamaged) {
-		return err
-	} else if err != nil {
+	if err := m.waitSettled(ctx); err != nil {
 		return fmt.Errorf("no leader: %w", err)
 	}
 	if _, err := m.Barrier(ctx); err != nil {
 		return fmt.Errorf("no leader: %w", err)
 	}
+	if have := m.Revision(); have < found.seen {
+		return damage(newestLog(dir), fmt.Errorf("%w: the store has revision %d, and revision %d was acknowledged", errBehind, have, found.seen))
+	}
 	m.solo.Store(len(m.server.Cluster().Members()) <= 1)
-	return nil
+	return m.openSeen(dir)
 }
 
 // waitSettled returns once the member has applied everything it acknowledged before it was started.
@@ -217,30 +214,4 @@ func (m *Member) waitSettled(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// checkFile refuses a damaged database before the library walks it: a panic or page fault in one of its goroutines could not be caught.
-// It returns the last log entry that a good one has taken in.
-func checkFile(path string) (applied uint64, err error) {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	if err := boltcheck.File(path); errors.Is(err, boltcheck.ErrCorrupt) {
-		return 0, damage(path, err)
-	} else if err != nil {
-		return 0, err
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
-	if errors.Is(err, berrors.ErrTimeout) {
-		return 0, fmt.Errorf("database %s: %w", path, ErrLocked)
-	}
-	if err != nil {
-		return 0, damage(path, err)
-	}
-	defer func() { _ = db.Close() }()
-	err = db.View(func(tx *bbolt.Tx) error {
-		applied = appliedIndex(tx)
-		return nil
-	})
-	return applied, err
 }

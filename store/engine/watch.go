@@ -27,6 +27,7 @@ func (m *Member) Watch(ctx context.Context, from, to string, after int64, f func
 			if resp.CompactRevision != 0 {
 				return ErrCompacted
 			}
+			m.seen.note(resp.Revision)
 			if err := f(fromResponse(resp)); err != nil {
 				return err
 			}

@@ -168,7 +168,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	if got := read(t, m); len(got) != 3 {
 		t.Errorf("the store holds %v after restores that were refused", got)
 	}
-	besides(t, dir, "LOCK", "member")
+	besides(t, dir, "LOCK", "member", "seen")
 }
 
 func flipped(b []byte, at int) []byte {
@@ -368,7 +368,7 @@ func settled(t *testing.T, dir string, keys int) {
 	if err := Settle(dir, Options{Log: discard()}); err != nil {
 		t.Fatal(err)
 	}
-	besides(t, dir, "LOCK", "member")
+	besides(t, dir, "LOCK", "member", "seen")
 	m, end := openEngine(t, dir)
 	defer end()
 	if got := read(t, m); len(got) != keys {

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/nodeactor/nodeactor/store/boltcheck"
+)
+
+// dbState is what a look at the database has found.
+type dbState int
+
+const (
+	dbAbsent dbState = iota // there is none, or it has no content
+	dbGood
+	dbOlder // its last transaction is torn, and the one before is whole
+	dbBad
+)
+
+// survey is what is known of the files of an engine before any of them is opened.
+type survey struct {
+	db    dbState
+	dbErr error
+	// applied is the last log entry that the database, or its older state, has taken in.
+	applied uint64
+	log     journal
+	// seen is the newest revision that was ever told to anybody, as far as that is known.
+	seen int64
+}
+
+// measure is what is done about what a survey has found.
+type measure int
+
+const (
+	asIs   measure = iota // nothing: the engine can be opened
+	revert                // take the database's last transaction back; the log has what was in it
+	redo                  // make the database anew from the log, which is whole
+	prune                 // put damaged segments aside which nobody needs
+	anew                  // begin anew: nothing was ever written
+	giveUp
+)
+
+// plan is a measure with what it is about.
+type plan struct {
+	do measure
+	// upto is the last segment to put aside.
+	upto int
+	// file is damaged and cannot be mended without loss, and why.
+	file string
+	why  error
+}
+
+// decide says what to do. Whatever is done without asking loses nothing that was acknowledged.
+func (s survey) decide(dir string) plan {
+	log, db := s.log, DatabaseFile(dir)
+	if len(log.segments) == 0 {
+		if s.applied == 0 && s.seen == 0 && s.db != dbBad {
+			return plan{}
+		}
+		return plan{do: giveUp, file: logDir(dir), why: errors.New("it has no log")}
+	}
+	if at := log.damagedAt(); at >= 0 {
+		if log.spare(at) {
+			return plan{do: prune, upto: at}
+		}
+		return plan{do: giveUp, file: log.segments[at].path, why: log.segments[at].err}
+	}
+	if log.last == 0 && log.base == 0 && s.applied == 0 && s.seen == 0 && s.db != dbBad {
+		return plan{do: anew}
+	}
+	if end := max(log.last, log.base); end < s.applied {
+		return plan{do: giveUp, file: log.end(), why: fmt.Errorf("%w: it ends at entry %d, the database has %d", errBehind, end, s.applied)}
+	}
+	return s.decideDatabase(db)
+}
+
+// decideDatabase is decide when the log is good.
+func (s survey) decideDatabase(db string) plan {
+	covered := s.applied >= s.log.base
+	switch {
+	case s.db == dbGood && covered:
+		return plan{}
+	case s.db == dbOlder && covered:
+		return plan{do: revert, file: db, why: s.dbErr}
+	case s.log.whole():
+		return plan{do: redo, file: db, why: s.dbErr}
+	case s.db == dbGood:
+		return plan{do: giveUp, file: db, why: fmt.Errorf("it is an old copy: it has entry %d, the log begins behind %d", s.applied, s.log.base)}
+	case s.db == dbAbsent:
+		return plan{do: giveUp, file: db, why: errors.New("it has no content")}
+	}
+	return plan{do: giveUp, file: db, why: s.dbErr}
+}
+
+// look surveys the directory. With dbOlder the older state is in a file of its own, olderFile.
+func look(dir string) (s survey, err error) {
+	s.seen = readSeen(filepath.Join(dir, seenFile))
+	if s.log, err = readJournal(dir); err != nil {
+		return s, err
+	}
+	path := DatabaseFile(dir)
+	if info, err := os.Stat(path); errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+		return s, nil
+	}
+	err = boltcheck.File(path)
+	switch {
+	case err == nil:
+		s.db = dbGood
+		s.applied, err = readApplied(path)
+		return s, err
+	case !errors.Is(err, boltcheck.ErrCorrupt):
+		return s, err
+	}
+	s.db, s.dbErr = dbBad, err
+	if boltcheck.Older(path) != nil {
+		return s, nil
+	}
+	s.applied, err = older(dir)
+	if errors.Is(err, ErrDamaged) {
+		return s, nil
+	}
+	s.db = dbOlder
+	return s, err
+}
+
+// older makes a copy of the database without its last transaction, and returns the last entry it has taken in.
+func older(dir string) (applied uint64, err error) {
+	path := filepath.Join(dir, olderFile)
+	if err := errors.Join(os.RemoveAll(path), copyFile(path, DatabaseFile(dir))); err != nil {
+		return 0, fmt.Errorf("cannot copy the database: %w", err)
+	}
+	if err := boltcheck.Revert(path); err != nil {
+		return 0, err
+	}
+	return readApplied(path)
+}
+
+// readApplied returns the last log entry that the database at path, which has passed its check, has taken in.
+func readApplied(path string) (applied uint64, err error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return 0, fmt.Errorf("database %s: %w", path, ErrLocked)
+	}
+	if err != nil {
+		return 0, damage(path, err)
+	}
+	defer func() { _ = db.Close() }()
+	err = db.View(func(tx *bbolt.Tx) error {
+		applied = appliedIndex(tx)
+		return nil
+	})
+	return applied, err
+}
