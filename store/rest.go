@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/nodeactor/nodeactor/store/adapter"
+	"github.com/nodeactor/nodeactor/store/index"
 )
 
 const (
@@ -55,6 +56,10 @@ func (o *restOptions) GetRESTOptions(resource schema.GroupResource, example runt
 		return generic.RESTOptions{}, fmt.Errorf("cannot store %s: %w", resource, err)
 	}
 	cfg.Prefix = keyPrefix
+	if e := o.store.cfg.Encryption; e != nil {
+		cfg.Transformer = e.TransformerForResource(resource)
+		o.store.sealers.Store(index.DirOf(keyPrefix+"/"+strings.Trim(o.factory.ResourcePrefix(resource), "/")+"/"), resource)
+	}
 	return generic.RESTOptions{
 		StorageConfig:           cfg,
 		Decorator:               o.store.decorate,

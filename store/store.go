@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nodeactor/nodeactor/store/encryption"
 	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/store/index"
 	"github.com/nodeactor/nodeactor/store/internal/guard"
@@ -73,6 +74,8 @@ type Config struct {
 	NodeName string            // name of this member
 	Clock    supervision.Clock // nil = the machine's
 	Log      *slog.Logger
+	// Encryption is how values are stored; nil = as they are. It is closed by its owner, after the store.
+	Encryption *encryption.Encryption
 }
 
 // Store is an open store. All methods are safe for concurrent use.
@@ -83,6 +86,8 @@ type Store struct {
 	index  *index.Index
 	group  *guard.Group
 	leases leases
+	// sealers are the resources (schema.GroupResource) by their directories, as far as storages were asked for.
+	sealers sync.Map
 
 	compactMu sync.Mutex
 	marked    int64 // revision at the last Maintain

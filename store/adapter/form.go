@@ -2,27 +2,25 @@ package adapter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/nodeactor/nodeactor/store/encryption"
 	"github.com/nodeactor/nodeactor/store/index"
 )
 
+// errSealed is returned when an encrypted object is read by a store that was told no keys.
+var errSealed = errors.New("the object is encrypted and the node was started without the keys; name their file with --encryption-provider-config")
+
 // form is what an item means to one resource's storage.
 type form struct {
-	obj   runtime.Object // shared, never changed; has its resource version
-	data  []byte         // encoded, without transformation
-	stale bool           // the transformer wants it written again
+	obj  runtime.Object // shared, never changed; has its resource version
+	data []byte         // encoded, without transformation
 }
-
-// authenticated binds an encrypted value to its key.
-type authenticated string
-
-// AuthenticatedData implements value.Context.
-func (a authenticated) AuthenticatedData() []byte { return []byte(a) }
 
 // form returns the decoded form of item, decoding it the first time.
 func (s *Store) form(ctx context.Context, item *index.Item) (*form, error) {
@@ -39,16 +37,36 @@ func (s *Store) form(ctx context.Context, item *index.Item) (*form, error) {
 	return item.Forms().Set(s.owner, f).(*form), nil
 }
 
-// open undoes the transformation of item.
+// open returns the value of item without its transformation, undone the first time.
 func (s *Store) open(ctx context.Context, item *index.Item) (*form, error) {
 	if s.plain {
-		return &form{data: item.Value}, nil
+		data, _, err := s.transform(ctx, item)
+		return &form{data: data}, err
 	}
-	data, stale, err := s.transformer.TransformFromStorage(ctx, item.Value, authenticated(item.Key))
+	data, err := item.Plain(s.owner.transformer, func() ([]byte, error) {
+		data, _, err := s.transform(ctx, item)
+		return data, err
+	})
 	if err != nil {
-		return nil, storage.NewInternalError(s.corrupt(untransformable, err))
+		return nil, err
 	}
-	return &form{data: data, stale: stale}, nil
+	return &form{data: data}, nil
+}
+
+// transform undoes the transformation of item. It is stale when the transformer wants it written again, which may change with the keys.
+func (s *Store) transform(ctx context.Context, item *index.Item) (data []byte, stale bool, err error) {
+	switch {
+	case !s.plain:
+		data, stale, err = s.transformer.TransformFromStorage(ctx, item.Value, encryption.Key(item.Key))
+	case encryption.Sealed(item.Value):
+		err = errSealed
+	default:
+		data = item.Value
+	}
+	if err != nil {
+		return nil, false, storage.NewInternalError(s.corrupt(untransformable, err))
+	}
+	return data, stale, nil
 }
 
 func (s *Store) decode(data []byte, revision int64) (runtime.Object, error) {

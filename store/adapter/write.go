@@ -161,7 +161,7 @@ func (s *Store) tryUpdate(ctx context.Context, key string, st state, pre *storag
 		return nil, false, err
 	}
 	if st.rev != 0 && bytes.Equal(data, st.data) {
-		if stale, err := s.stale(ctx, st.item); err != nil || !stale {
+		if _, stale, err := s.transform(ctx, st.item); err != nil || !stale {
 			return st.form, true, err
 		}
 	}
@@ -221,9 +221,9 @@ func (s *Store) deletable(ctx context.Context, key string, unreadable bool) (sta
 	if item == nil {
 		return state{}, storage.NewKeyNotFoundError(key, 0)
 	}
-	f, err := s.open(ctx, item)
+	data, _, err := s.transform(ctx, item)
 	if err == nil {
-		_, err = s.decode(f.data, item.ModRevision)
+		_, err = s.decode(data, item.ModRevision)
 	}
 	if err == nil {
 		return state{}, storage.NewInvalidObjError(key, "unsafe deletion is not allowed because the object is decodable from storage")

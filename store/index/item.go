@@ -43,6 +43,21 @@ func (i *Item) Versioned(decode func([]byte) (runtime.Object, error)) (runtime.O
 	return i.forms.Set(versionedOwner{}, obj).(runtime.Object), nil
 }
 
+// plainOwner is the owner of an item's value without its encryption.
+type plainOwner struct{ by any }
+
+// Plain returns the item's value as by, which is comparable, decrypts it with open, and keeps that beside the item.
+func (i *Item) Plain(by any, open func() ([]byte, error)) ([]byte, error) {
+	if v := i.forms.Get(plainOwner{by}); v != nil {
+		return v.([]byte), nil
+	}
+	data, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return i.forms.Set(plainOwner{by}, data).([]byte), nil
+}
+
 // Forms caches values derived from something immutable, one per owner. It is safe for concurrent use; the zero value is empty.
 type Forms struct {
 	head atomic.Pointer[form]
