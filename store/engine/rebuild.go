@@ -108,3 +108,20 @@ func syncTree(dir string) error {
 		return syncDir(path)
 	})
 }
+
+// LastKnown is the newest revision that the files of a stopped engine tell of without being opened: that which was recorded as told to
+// somebody. It is 0 when nothing is known.
+func LastKnown(dir string) int64 { return readSeen(filepath.Join(dir, seenFile)) }
+
+// Unapplied is how many entries the log of a stopped engine has that its database, which has passed its check, has not taken in.
+func Unapplied(dir string) (uint64, error) {
+	applied, err := readApplied(DatabaseFile(dir))
+	if err != nil {
+		return 0, err
+	}
+	log, err := readJournal(dir)
+	if err != nil || max(log.last, log.base) < applied {
+		return 0, err
+	}
+	return max(log.last, log.base) - applied, nil
+}

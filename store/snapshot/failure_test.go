@@ -457,3 +457,90 @@ func TestRestoreWithoutRoom(t *testing.T) {
 	}
 	besides(t, filepath.Join(dir, "store"), "LOCK")
 }
+
+// TestStream holds that what is streamed is a snapshot, that one that is saved from a stream is the same, and that a stream that was cut off
+// or changed on its way is noticed.
+func TestStream(t *testing.T) {
+	info, dir := saved(t)
+	source, size, err := Stopped(dir)
+	if err != nil || size == 0 {
+		t.Fatalf("a stopped store of %d bytes: %v", size, err)
+	}
+	var stream bytes.Buffer
+	if err := Stream(t.Context(), source, &stream); err != nil {
+		t.Fatal(err)
+	}
+	send := func(b []byte) Source {
+		return func(_ context.Context, w io.Writer) error {
+			for len(b) > 0 {
+				n, err := w.Write(b[:min(len(b), 1000)])
+				if err != nil {
+					return err
+				}
+				b = b[n:]
+			}
+			return nil
+		}
+	}
+	path := filepath.Join(t.TempDir(), "copy.db")
+	got, err := WriteFile(t.Context(), path, send(stream.Bytes()), SaveOptions{})
+	if err != nil || got.Revision != info.Revision {
+		t.Fatalf("saved %+v, %v", got, err)
+	}
+	if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, stream.Bytes()) {
+		t.Errorf("the file is not what was streamed: %v", err)
+	}
+	if v, err := Verify(t.Context(), path); err != nil || v.Revision != info.Revision || v.Reason != "" {
+		t.Errorf("verified %+v, %v", v, err)
+	}
+	for name, b := range map[string][]byte{
+		"cut off":               stream.Bytes()[:stream.Len()/2+1],
+		"cut off at the sum":    stream.Bytes()[:stream.Len()-1],
+		"changed":               flipped(stream.Bytes(), 100),
+		"cut off at a page":     stream.Bytes()[:4096],
+		"cut off at the middle": stream.Bytes()[:stream.Len()/8192*4096],
+	} {
+		if _, err := WriteFile(t.Context(), path, send(b), SaveOptions{}); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if v, err := Verify(t.Context(), path); err != nil || v.Revision != info.Revision {
+		t.Errorf("a save that failed has changed the file: %+v, %v", v, err)
+	}
+}
+
+// TestStoppedStore holds that a stopped store is read as it is, a running one is not, and an absent one is told from a damaged one.
+func TestStoppedStore(t *testing.T) {
+	info, dir := saved(t)
+	save := func() (Info, error) {
+		source, size, err := Stopped(dir)
+		if err != nil {
+			return Info{}, err
+		}
+		return Save(t.Context(), filepath.Join(t.TempDir(), Dir), Upgrade, source, SaveOptions{Size: size})
+	}
+	if got, err := save(); err != nil || got.Revision != info.Revision {
+		t.Errorf("saved %+v, %v", got, err)
+	}
+	if n, err := Missing(dir); err != nil || n != 0 {
+		t.Errorf("after an orderly stop %d entries are missing: %v", n, err)
+	}
+	_, end := openEngine(t, dir)
+	if _, err := save(); !errors.Is(err, ErrLocked) {
+		t.Errorf("a running store: %v", err)
+	}
+	end()
+	db := engine.DatabaseFile(dir)
+	if err := os.Truncate(db, 8192); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := save(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), db) {
+		t.Errorf("a damaged store: %v", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := save(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no store: %v", err)
+	}
+}

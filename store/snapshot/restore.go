@@ -135,17 +135,17 @@ func firstRevision(info Info, dir string, o Options) int64 {
 	return max(info.Revision, o.MinRevision, lastKnown(dir), floor(dir)) + revisionStep
 }
 
-// lastKnown is the last revision of the store in dir, 0 when it cannot be read.
+// lastKnown is the newest revision that the store in dir is known to have told, as far as its files can be read.
 func lastKnown(dir string) int64 {
+	known := engine.LastKnown(dir)
 	path := engine.DatabaseFile(dir)
 	if _, err := os.Stat(path); err != nil {
-		return 0
+		return known
 	}
-	revision, err := checkDatabase(path)
-	if err != nil {
-		return 0
+	if revision, err := checkDatabase(path); err == nil {
+		return max(known, revision)
 	}
-	return revision
+	return known
 }
 
 // build makes the new store beside dir, whole and on disk. The channel is closed when nothing writes there any more.

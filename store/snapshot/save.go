@@ -17,7 +17,7 @@ import (
 // unfinished is the pattern of the names of files that are being written. Their writer holds a lock on them, which ends with its process.
 const unfinished = ".nodeactor-snapshot-*.tmp"
 
-// Source writes a consistent copy of a store's database to w: the bytes of the file, nothing behind them.
+// Source writes a consistent copy of a store's database to w: the bytes of the file, and behind them their checksum or nothing.
 type Source func(ctx context.Context, w io.Writer) error
 
 // SaveOptions may be zero.

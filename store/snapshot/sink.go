@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -28,6 +29,7 @@ type sink struct {
 	ctx                     context.Context
 	f                       *os.File
 	sum                     hash.Hash
+	tail                    []byte // the last bytes, which are not in sum yet: they may be a checksum
 	progress                func(int64)
 	written, looked, synced int64
 }
@@ -50,9 +52,18 @@ func (s *sink) Write(p []byte) (int, error) {
 		}
 	}
 	n, err := s.f.Write(p)
-	s.sum.Write(p[:n])
+	s.add(p[:n])
 	s.written += int64(n)
 	return n, full(err)
+}
+
+// add sums up all but the last bytes.
+func (s *sink) add(p []byte) {
+	s.tail = append(s.tail, p...)
+	if more := len(s.tail) - sumSize; more > 0 {
+		s.sum.Write(s.tail[:more])
+		s.tail = append(s.tail[:0], s.tail[more:]...)
+	}
 }
 
 // look tells how far it is, sees whether there is room for what follows, and now and then brings what there is to disk.
@@ -76,15 +87,25 @@ func (s *sink) room(n int64) error {
 	return nil
 }
 
-// finish appends the checksum and brings all to disk.
+// finish appends the checksum, or compares the one that came with the bytes, and brings all to disk.
 func (s *sink) finish() error {
-	if s.written == 0 || s.written%sectorSize != 0 {
-		return fmt.Errorf("cannot append checksum: %d bytes are not a database", s.written)
+	switch {
+	case s.written > sumSize && s.written%sectorSize == sumSize:
+		if !bytes.Equal(s.sum.Sum(nil), s.tail) {
+			return fmt.Errorf("what has arrived is %w: its checksum is not that of its content", ErrDamaged)
+		}
+	case s.written == 0 || s.written%sectorSize != 0:
+		return fmt.Errorf("what has arrived is %w: %d bytes are not a database", ErrDamaged, s.written)
+	default:
+		s.sum.Write(s.tail)
+		n, err := s.f.Write(s.sum.Sum(nil))
+		s.written += int64(n)
+		if err != nil {
+			return full(err)
+		}
 	}
-	n, err := s.f.Write(s.sum.Sum(nil))
-	s.written += int64(n)
 	s.progress(s.written)
-	return full(errors.Join(err, s.f.Sync()))
+	return full(s.f.Sync())
 }
 
 // full gives a full disk its name.
