@@ -39,6 +39,10 @@ func (s *Store) ServeEtcd(ctx context.Context, l net.Listener, o EtcdOptions) er
 		_ = l.Close()
 		return errors.New("cannot serve etcd protocol: no CA of client certificates")
 	}
+	if s.engine == nil {
+		_ = l.Close()
+		return errors.New("cannot serve etcd protocol: the store's engine is in another process, which serves it")
+	}
 	serving := engine.Serving{TLS: o.TLS, Authorize: o.Authorize, Writes: o.Writes, URL: o.URL, Compact: s.compacting}
 	if err := s.engine.Serve(ctx, l, serving); err != nil {
 		return fmt.Errorf("cannot serve etcd protocol on %s: %w", l.Addr(), err)

@@ -89,7 +89,7 @@ func (s *Seat) server(g gate, creds credentials.TransportCredentials) (*grpc.Ser
 
 // write does a client's write under the same conditions as the store's own: the disk has room for it and keeps up.
 func (s *Seat) write(ctx context.Context, req any, do grpc.UnaryHandler) (any, error) {
-	m, err := s.admit(ctx, ask{bytes: size(req), frees: frees(req)})
+	m, err := s.admit(ctx, ask{bytes: size(req), frees: frees(req), deletes: frees(req)})
 	if err != nil {
 		return nil, grpcError(err)
 	}
