@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/store/encryption"
 )
 
 // FromStore is the Source over the product's store.
@@ -12,8 +15,27 @@ func FromStore(s *store.Store) Source { return storeSource{s} }
 
 type storeSource struct{ store *store.Store }
 
-func recordOf(item *store.Item) Record {
-	return Record{Key: item.Key, Value: item.Value, ModRevision: item.ModRevision, decoded: item}
+// recordOf shows item as it is without encryption. One that cannot be decrypted keeps its stored value, which nothing can decode.
+func (s storeSource) recordOf(item *store.Item) Record {
+	r := Record{Key: item.Key, Value: item.Value, ModRevision: item.ModRevision, decoded: item}
+	if !encryption.Sealed(item.Value) {
+		return r
+	}
+	if plain, err := s.store.Plain(item); err == nil {
+		r.Value, r.decoded = plain, decrypted{item, plain}
+	}
+	return r
+}
+
+// decrypted is an item that is stored encrypted.
+type decrypted struct {
+	item  *store.Item
+	plain []byte
+}
+
+// Versioned implements Versioner.
+func (d decrypted) Versioned(decode func([]byte) (runtime.Object, error)) (runtime.Object, error) {
+	return d.item.Versioned(func([]byte) (runtime.Object, error) { return decode(d.plain) })
 }
 
 // Revision implements Source.
@@ -25,7 +47,7 @@ func (s storeSource) Get(key string) (Record, bool) {
 	if !ok {
 		return Record{}, false
 	}
-	return recordOf(item), true
+	return s.recordOf(item), true
 }
 
 // List implements Source.
@@ -33,17 +55,20 @@ func (s storeSource) List(prefix string) ([]Record, int64) {
 	items, revision := s.store.List(prefix)
 	records := make([]Record, len(items))
 	for i, item := range items {
-		records[i] = recordOf(item)
+		records[i] = s.recordOf(item)
 	}
 	return records, revision
 }
 
 // Follow implements Source.
 func (s storeSource) Follow(prefix string, after int64) Stream {
-	return storeStream{s.store.Subscribe(store.SubscribeOptions{Prefixes: []string{prefix}, After: after})}
+	return storeStream{s.store.Subscribe(store.SubscribeOptions{Prefixes: []string{prefix}, After: after}), s}
 }
 
-type storeStream struct{ *store.Subscription }
+type storeStream struct {
+	*store.Subscription
+	source storeSource
+}
 
 // Poll implements Stream.
 func (s storeStream) Poll(ctx context.Context) ([]SourceEvent, error) {
@@ -53,7 +78,7 @@ func (s storeStream) Poll(ctx context.Context) ([]SourceEvent, error) {
 	}
 	converted := make([]SourceEvent, len(events))
 	for i, event := range events {
-		converted[i] = SourceEvent{Record: recordOf(event.Item), Deleted: event.Type == store.Deleted, Revision: event.Revision}
+		converted[i] = SourceEvent{Record: s.source.recordOf(event.Item), Deleted: event.Type == store.Deleted, Revision: event.Revision}
 	}
 	return converted, nil
 }

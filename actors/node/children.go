@@ -93,9 +93,8 @@ func (p *parts) serverChild(health http.Handler, extra map[string]http.Handler) 
 		},
 		publish: p.server.set,
 		keep: func(ctx context.Context, s *apiserver.Server) error {
-			<-ctx.Done()
-			s.Close()
-			return nil
+			defer s.Close()
+			return p.followEncryption(ctx)
 		},
 	}
 }

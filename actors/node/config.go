@@ -67,6 +67,9 @@ type Config struct {
 	FaultInjection bool `json:"faultInjection,omitempty"`
 	// FaultPolicies override what the catalog says of single children.
 	FaultPolicies []catalog.Override `json:"faultPolicies,omitempty"`
+	// EncryptionProviderConfig is the file of an EncryptionConfiguration (apiserver.config.k8s.io/v1), which says how objects are
+	// encrypted in the store; none by default. Changes of the file are taken in while the node runs.
+	EncryptionProviderConfig string `json:"encryptionProviderConfig,omitempty"`
 	// PprofAddr serves Go profiles on a loopback address; off by default.
 	PprofAddr string `json:"pprofAddr,omitempty"`
 	// Version is this build's version, shown by the API and in logs.
@@ -92,6 +95,11 @@ func (c Config) WithDefaults() Config {
 	}
 	if abs, err := filepath.Abs(c.DataDir); err == nil {
 		c.DataDir = abs
+	}
+	if c.EncryptionProviderConfig != "" {
+		if abs, err := filepath.Abs(c.EncryptionProviderConfig); err == nil {
+			c.EncryptionProviderConfig = abs
+		}
 	}
 	set(&c.CgroupRoot, defaultCgroupRoot(c.DataDir))
 	if c.NodeName == "" {

@@ -26,6 +26,7 @@ import (
 	"github.com/nodeactor/nodeactor/kubelet/network"
 	kruntime "github.com/nodeactor/nodeactor/kubelet/runtime"
 	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/store/encryption"
 	"github.com/nodeactor/nodeactor/store/ledger"
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -41,6 +42,8 @@ type parts struct {
 	clock    supervision.Clock
 	sys      *supervision.System
 	identity *identity.Identity
+	// encryption is how objects are stored; nil = as they are.
+	encryption *encryption.Encryption
 	// probeTLS is as whom the ports ask themselves whether they answer.
 	probeTLS *tls.Config
 	ledger   *ledger.Ledger
@@ -112,6 +115,9 @@ func (p *parts) open() (err error) {
 	if p.probeTLS, err = p.identity.AdminTLS(); err != nil {
 		return err
 	}
+	if err = p.openEncryption(); err != nil {
+		return err
+	}
 	if p.ledger, err = ledger.Open(filepath.Join(cfg.DataDir, "ledger.db")); err != nil {
 		return err
 	}
@@ -164,6 +170,9 @@ func podRange(cfg Config, l *ledger.Ledger) (netip.Prefix, error) {
 
 func (p *parts) close() {
 	p.closeStore()
+	if p.encryption != nil {
+		p.encryption.Close()
+	}
 	if p.images != nil {
 		p.images.Close()
 	}

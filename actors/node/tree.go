@@ -57,6 +57,7 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 		return supervision.Spec{}, err
 	}
 	h.Also("pod-network", klet.NetworkProblem)
+	p.judgeEncryption(h)
 	extra := map[string]http.Handler{}
 	if p.cfg.FaultInjection {
 		extra[faultsPath] = http.HandlerFunc(p.injectFault)
