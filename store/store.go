@@ -20,8 +20,6 @@ import (
 const (
 	// loadPage is how many keys are read at once while the index is filled.
 	loadPage = 5000
-	// keepBehind is the number of revisions of history that Maintain keeps however old they are.
-	keepBehind = 1000
 	// healthTimeout bounds a health check whose caller set no deadline.
 	healthTimeout = 5 * time.Second
 )
@@ -74,6 +72,8 @@ type Config struct {
 	NodeName string            // name of this member
 	Clock    supervision.Clock // nil = the machine's
 	Log      *slog.Logger
+	// QuotaBytes is what the store's file may hold before writes that need room are refused; 0 = 8 GiB.
+	QuotaBytes int64
 	// Encryption is how values are stored; nil = as they are. It is closed by its owner, after the store.
 	Encryption *encryption.Encryption
 }
@@ -90,7 +90,7 @@ type Store struct {
 	sealers sync.Map
 
 	compactMu sync.Mutex
-	marked    int64 // revision at the last Maintain
+	upkeep    upkeep
 	compacted atomic.Int64
 }
 
@@ -106,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.NodeName == "" {
 		return nil, errors.New("cannot open store: no node name")
 	}
-	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, Clock: cfg.Clock, Log: cfg.Log})
+	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, QuotaBytes: cfg.QuotaBytes, Clock: cfg.Clock, Log: cfg.Log})
 	life, err := seat.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *Store) load(ctx context.Context) error {
 		kvs = append(kvs, page.KVs...)
 		if int64(len(page.KVs)) >= page.Count || len(page.KVs) == 0 {
 			s.index.Load(kvs, rev)
-			s.marked = rev
+			s.upkeep.marked = rev
 			return nil
 		}
 		from = page.KVs[len(page.KVs)-1].Key + "\x00"
@@ -224,6 +224,9 @@ func (s *Store) Status() Status {
 // Healthy proves that the store answers with what was last acknowledged; nil says it does. Without a deadline in ctx it gives up
 // after five seconds.
 func (s *Store) Healthy(ctx context.Context) error {
+	if s.engine != nil && s.engine.Held() {
+		return s.Err() // writes wait for a work that ends by itself
+	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, healthTimeout)

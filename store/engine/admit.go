@@ -35,6 +35,7 @@ type books struct {
 	commits                      latencies
 	// held is how many writes are being held back.
 	held                        atomic.Int64
+	rewriting                   atomic.Bool
 	forQuota, forDisk, forStall atomic.Uint64
 	defrags, failedDefrags      atomic.Uint64
 	defragNanos, reclaimed      atomic.Int64

@@ -255,7 +255,7 @@ func (m *Member) translate(err error) error {
 	case errors.Is(err, etcderrors.ErrRequestTooLarge):
 		return ErrTooLarge
 	case errors.Is(err, etcderrors.ErrNoSpace):
-		return ErrNoSpace
+		return fmt.Errorf("%w: the quota of the store's database is spent; deletions are taken: delete objects, or raise --store-quota", ErrNoSpace)
 	}
 	if fatal := m.Err(); fatal != nil && !errors.Is(fatal, ErrClosed) {
 		return fmt.Errorf("%w: %w", ErrClosed, fatal)

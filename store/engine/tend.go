@@ -181,26 +181,39 @@ func (s *Seat) Defragment(ctx context.Context) (int64, error) {
 	if m.copies.Load() > 0 {
 		return 0, ErrBusy
 	}
+	if !s.books.rewriting.CompareAndSwap(false, true) {
+		return 0, ErrBusy
+	}
 	begin := s.cfg.Clock.Now()
 	s.hold.begin(begin, copySlack+time.Duration(before.inUse/copyRate)*time.Second)
 	err = m.beside(ctx, "defragment", func(context.Context) error {
-		defer s.resume(m)
-		return m.rewrite(s.cfg.Dir)
+		defer s.resume(m, begin)
+		return s.counted(m.rewrite(s.cfg.Dir))
 	})
-	s.books.defragNanos.Add(int64(s.cfg.Clock.Now().Sub(begin)))
 	if err != nil {
-		s.books.failedDefrags.Add(1)
 		return 0, fmt.Errorf("cannot defragment the store: %w", m.translate(err))
 	}
-	s.books.defrags.Add(1)
 	freed := before.size - m.usage().size
 	s.books.reclaimed.Add(freed)
 	return freed, nil
 }
 
+// counted enters the outcome of a rewrite in the books.
+func (s *Seat) counted(err error) error {
+	if err != nil {
+		s.books.failedDefrags.Add(1)
+		return err
+	}
+	s.books.defrags.Add(1)
+	return nil
+}
+
 // resume lets writes go on after a hold, whose silence of the log was no stall.
-func (s *Seat) resume(m *Member) {
-	s.pace.excuse(s.cfg.Clock.Now(), m.applied())
+func (s *Seat) resume(m *Member, since time.Time) {
+	now := s.cfg.Clock.Now()
+	s.books.defragNanos.Add(int64(now.Sub(since)))
+	s.books.rewriting.Store(false)
+	s.pace.excuse(now, m.applied())
 	s.hold.end()
 }
 
@@ -215,6 +228,8 @@ func (m *Member) rewrite(dir string) error {
 // Stats is what an engine counts. Counts are since the process began.
 type Stats struct {
 	DBSize, DBInUse, Quota int64
+	// Bloated tells that the file is so much larger than the quota that the library will soon take nothing.
+	Bloated bool
 	// Compacted is the revision to which this process has forgotten history; 0 = it has not.
 	Compacted int64
 	// Commits says how long writes took, from their beginning until they were durable.
@@ -244,7 +259,7 @@ func (s *Seat) Stats() Stats {
 	}
 	if m := s.member.Load(); m != nil {
 		u := m.usage()
-		st.DBSize, st.DBInUse, st.Compacted = u.size, u.inUse, m.compacted()
+		st.DBSize, st.DBInUse, st.Bloated, st.Compacted = u.size, u.inUse, s.quota.bloated(u), m.compacted()
 	}
 	return st
 }
