@@ -97,23 +97,38 @@ type Store struct {
 // Open opens the store of cfg.Dir and returns when it can read and write and its index is filled.
 // Errors name the directory; errors.Is ErrLocked when another process has it.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = supervision.RealClock()
-	}
+	cfg = cfg.withDefaults()
 	if cfg.NodeName == "" {
 		return nil, errors.New("cannot open store: no node name")
 	}
 	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, QuotaBytes: cfg.QuotaBytes, Clock: cfg.Clock, Log: cfg.Log})
-	life, err := seat.Begin(ctx)
+	s, err := openOn(ctx, cfg, seat)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, host: seat, engine: seat, index: index.New(seat), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log), leases: leases{turn: make(chan struct{}, 1)}}
+	s.engine = seat
+	return s, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Clock == nil {
+		c.Clock = supervision.RealClock()
+	}
+	return c
+}
+
+// openOn makes the store over a host.
+func openOn(ctx context.Context, cfg Config, host engine.Host) (*Store, error) {
+	life, err := host.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, host: host, index: index.New(host), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log), leases: leases{turn: make(chan struct{}, 1)}}
 	if err := s.load(ctx); err != nil {
-		_ = seat.Close(ctx)
+		_ = host.Close(ctx)
 		return nil, fmt.Errorf("cannot open store %s: %w", cfg.Dir, err)
 	}
 	s.follow(life)

@@ -115,7 +115,11 @@ func (m *Member) beside(ctx context.Context, what string, f func(context.Context
 }
 
 func (m *Member) read(ctx context.Context, from, to string, revision, limit int64) (Page, error) {
-	res, err := m.server.KV().Range(ctx, []byte(from), []byte(to), mvcc.RangeOptions{Rev: revision, Limit: limit, WithTotalCount: true})
+	return readPage(ctx, m.server.KV(), from, to, revision, limit)
+}
+
+func readPage(ctx context.Context, kv mvcc.ReadView, from, to string, revision, limit int64) (Page, error) {
+	res, err := kv.Range(ctx, []byte(from), []byte(to), mvcc.RangeOptions{Rev: revision, Limit: limit, WithTotalCount: true})
 	if err != nil {
 		return Page{}, err
 	}

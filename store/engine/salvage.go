@@ -100,7 +100,7 @@ func damaged(dir string, err error) error {
 }
 
 func damage(path string, err error) error {
-	return fmt.Errorf("%s is %w: %w; restore the store's directory from a copy, or remove it to begin anew without the cluster's objects", path, ErrDamaged, err)
+	return fmt.Errorf("%s is %w: %w", path, ErrDamaged, err)
 }
 
 // newestLog is the last segment of the log, or the directory of the member when there is none.
