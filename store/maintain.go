@@ -32,7 +32,6 @@ type upkeep struct {
 	due     time.Time // when Maintain is to be called next
 	marked  int64     // revision at the last Maintain
 	pressed int64     // revision at the last Relieve
-	settled int64     // revision up to which history's space is known to be free
 	// relieved is when the last Relieve that did something ended, took how long it was at it, inUse what was in use then.
 	relieved time.Time
 	took     time.Duration
@@ -96,7 +95,11 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.compactTo(ctx, target); err != nil {
 		return err
 	}
-	return s.reclaim(ctx)
+	if err := s.reclaim(ctx); err != nil {
+		return err
+	}
+	s.tended.Store(s.cfg.Clock.Now().UnixNano())
+	return nil
 }
 
 // keep is how many revisions stay however old they are.
@@ -150,17 +153,12 @@ func (s *Store) reclaim(ctx context.Context) error {
 	if s.engine == nil {
 		return nil
 	}
-	if compacted := s.compacted.Load(); s.upkeep.settled < compacted {
-		limited, cancel := context.WithTimeout(ctx, settleFor)
-		defer cancel()
-		err := s.engine.Settle(limited, compacted)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return nil // it goes on by itself, and is looked at the next time
-		}
-		if err != nil {
-			return fmt.Errorf("cannot free the space of forgotten history: %w", err)
-		}
-		s.upkeep.settled = compacted
+	settled, err := s.settle(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot free the space of forgotten history: %w", err)
+	}
+	if !settled {
+		return nil
 	}
 	if err := s.rewrite(ctx); err != nil {
 		return err
@@ -170,6 +168,29 @@ func (s *Store) reclaim(ctx context.Context) error {
 		s.cfg.Log.Info("the alarm of a spent quota was ended: there is room again", "dir", s.cfg.Dir)
 	}
 	return err
+}
+
+// settle waits for the space of forgotten history to be free; false when it takes longer: then it goes on by itself.
+func (s *Store) settle(ctx context.Context) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, settleFor)
+	defer cancel()
+	have, compacted := s.settled.Load(), s.compacted.Load()
+	var err error
+	switch {
+	case have < compacted:
+		err = s.engine.Settle(limited, compacted)
+	case have == 0:
+		compacted, err = s.engine.Forgotten(limited)
+	default:
+		return true, nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return false, nil
+	}
+	if err == nil {
+		s.settled.Store(compacted)
+	}
+	return err == nil, err
 }
 
 // Passes tells whether an error of the store is of the moment: its disk is slow or full, or its engine is being opened anew.

@@ -92,6 +92,8 @@ type Store struct {
 	compactMu sync.Mutex
 	upkeep    upkeep
 	compacted atomic.Int64
+	// settled is the revision before which history is known to be gone from the disk, tended when it was last looked through.
+	settled, tended atomic.Int64
 }
 
 // Open opens the store of cfg.Dir and returns when it can read and write and its index is filled.
@@ -182,6 +184,7 @@ func (s *Store) load(ctx context.Context) error {
 		if int64(len(page.KVs)) >= page.Count || len(page.KVs) == 0 {
 			s.index.Load(kvs, rev)
 			s.upkeep.marked = rev
+			s.tended.Store(s.cfg.Clock.Now().UnixNano())
 			return nil
 		}
 		from = page.KVs[len(page.KVs)-1].Key + "\x00"

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/cluster/identity"
-	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/serve"
 )
@@ -25,9 +24,6 @@ const (
 	assembleTimeout = 50 * time.Second
 	// bootstrapTimeout bounds one attempt to write what every cluster has.
 	bootstrapTimeout = 25 * time.Second
-	// compactEvery is the time between two compactions; a store that was not written to is
-	// left alone.
-	compactEvery = 5 * time.Minute
 	// renewEvery is how often the administrator's kubeconfig is looked at.
 	renewEvery = 24 * time.Hour
 	// headerTimeout bounds how long a client may take to say what it wants.
@@ -121,21 +117,6 @@ func (t *ticker) Receive(ctx supervision.Context, msg any) error {
 		ctx.After(t.every, tick{})
 	}
 	return nil
-}
-
-func (p *parts) maintenanceChild() supervision.Handler {
-	return &ticker{name: "compact", every: compactEvery, limit: 25 * time.Second, do: func(ctx context.Context) error {
-		s, _ := p.store.get()
-		if s == nil {
-			return nil
-		}
-		err := s.Maintain(ctx)
-		if store.Passes(err) {
-			p.log.Info("compaction waits for the next time", "why", err)
-			return nil
-		}
-		return err
-	}}
 }
 
 // identityChild keeps the administrator's kubeconfig valid.

@@ -61,6 +61,9 @@ type Config struct {
 	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
 	// MaxPods bounds the pods of this node.
 	MaxPods int `json:"maxPods,omitempty"`
+	// StoreQuota is what the store's file may hold, as a quantity such as 8Gi. A store that holds more takes deletions, and updates that do
+	// not grow.
+	StoreQuota string `json:"storeQuota,omitempty"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `json:"logLevel,omitempty"`
 	// FaultInjection opens /debug/faults to members of system:masters, for drills.
@@ -89,6 +92,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.EtcdAddr, DefaultEtcdAddr)
 	set(&c.ServiceCIDR, DefaultServiceCIDR)
 	set(&c.LogLevel, "info")
+	set(&c.StoreQuota, DefaultStoreQuota)
 	set(&c.Version, "unknown")
 	if c.MaxPods == 0 {
 		c.MaxPods = DefaultMaxPods
@@ -203,6 +207,9 @@ func (c Config) validRest() error {
 		if a, err := netip.ParseAddr(c.AdvertiseAddress); err != nil || a.IsUnspecified() {
 			return fmt.Errorf("advertiseAddress %q is not an address others can reach", c.AdvertiseAddress)
 		}
+	}
+	if _, err := c.quotaBytes(); err != nil {
+		return err
 	}
 	if _, err := c.Level(); err != nil {
 		return err

@@ -25,7 +25,11 @@ func (p *parts) openStore(ctx context.Context) (*store.Store, error) {
 	if s, _ := p.store.get(); s != nil {
 		return s, nil
 	}
-	s, err := store.Open(ctx, store.Config{Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock, Encryption: p.encryption})
+	quota, err := p.cfg.quotaBytes()
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, store.Config{QuotaBytes: quota, Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock, Encryption: p.encryption})
 	if errors.Is(err, store.ErrDamaged) {
 		p.refuse(err)
 	}

@@ -39,6 +39,7 @@ func (f *flagSet) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.given.ServiceCIDR, "service-cidr", "", "IPv4 `network` of Services (default "+node.DefaultServiceCIDR+")")
 	fs.StringVar(&f.given.AdvertiseAddress, "advertise-address", "", "`address` others reach this host at (default: of the default route)")
 	fs.IntVar(&f.given.MaxPods, "max-pods", 0, fmt.Sprintf("most pods on this node (default %d)", node.DefaultMaxPods))
+	fs.StringVar(&f.given.StoreQuota, "store-quota", "", "`size` that the store's file may hold, e.g. 8Gi; over it deletions go on, and updates that do not grow (default "+node.DefaultStoreQuota+")")
 	fs.StringVar(&f.given.LogLevel, "log-level", "", "debug, info, warn or error (default info)")
 	fs.StringVar(&f.given.EncryptionProviderConfig, "encryption-provider-config", "", "`file` of an EncryptionConfiguration: how Secrets and others are encrypted in the store")
 	fs.BoolVar(&f.given.FaultInjection, "fault-injection", false, "let administrators inject faults through /debug/faults")
@@ -108,7 +109,7 @@ func overlay(c *node.Config, given node.Config) {
 		{&c.DataDir, &given.DataDir}, {&c.NodeName, &given.NodeName}, {&c.APIAddr, &given.APIAddr},
 		{&c.KubeletAddr, &given.KubeletAddr}, {&c.EtcdAddr, &given.EtcdAddr}, {&c.CgroupRoot, &given.CgroupRoot},
 		{&c.PodCIDR, &given.PodCIDR}, {&c.ServiceCIDR, &given.ServiceCIDR}, {&c.AdvertiseAddress, &given.AdvertiseAddress},
-		{&c.LogLevel, &given.LogLevel}, {&c.PprofAddr, &given.PprofAddr}, {&c.EncryptionProviderConfig, &given.EncryptionProviderConfig},
+		{&c.LogLevel, &given.LogLevel}, {&c.StoreQuota, &given.StoreQuota}, {&c.PprofAddr, &given.PprofAddr}, {&c.EncryptionProviderConfig, &given.EncryptionProviderConfig},
 	} {
 		if *s.from != "" {
 			*s.to = *s.from

@@ -100,6 +100,15 @@ func (s *Seat) Settle(ctx context.Context, revision int64) error {
 	}
 }
 
+// Forgotten is the revision before which history is gone from the disk; 0 = none is.
+func (s *Seat) Forgotten(ctx context.Context) (int64, error) {
+	m, err := s.current()
+	if err != nil {
+		return 0, err
+	}
+	return m.forgotten(ctx)
+}
+
 // forgotten is the revision up to which history is gone from the disk.
 func (m *Member) forgotten(ctx context.Context) (revision int64, err error) {
 	found := make(chan int64, 1)
