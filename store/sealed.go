@@ -46,11 +46,11 @@ func (s *Store) FollowEncryption(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return s.cfg.Encryption.Follow(ctx, s.stored)
+	return s.cfg.Encryption.Follow(ctx, s.Stored)
 }
 
-// stored lists everything of known resources.
-func (s *Store) stored() iter.Seq[encryption.Stored] {
+// Stored lists everything of known resources, as it is stored.
+func (s *Store) Stored() iter.Seq[encryption.Stored] {
 	return func(yield func(encryption.Stored) bool) {
 		items, _ := s.List(index.Root)
 		for _, item := range items {

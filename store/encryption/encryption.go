@@ -74,7 +74,7 @@ func Load(ctx context.Context, cfg Config) (*Encryption, error) {
 	s, err := e.read()
 	if err != nil {
 		e.cancel()
-		return nil, err
+		return nil, fmt.Errorf("%w; %s", err, remedy)
 	}
 	e.current.Store(s)
 	e.warnIfOpen()
@@ -89,7 +89,7 @@ func (e *Encryption) read() (*set, error) {
 	loaded, err := encryptionconfig.LoadEncryptionConfig(ctx, e.cfg.File, true, e.cfg.Name)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("cannot use %s: %w: %s; %s", e.cfg.File, ErrFile, plain(err), remedy)
+		return nil, fmt.Errorf("cannot use %s: %w: %s", e.cfg.File, ErrFile, plain(err, e.cfg.File))
 	}
 	return &set{loaded.Transformers, loaded.HealthChecks, loaded.EncryptionFileContentHash, cancel, loaded.KMSCloseGracePeriod}, nil
 }
@@ -97,13 +97,16 @@ func (e *Encryption) read() (*set, error) {
 // remedy is what to do about a file that cannot be used.
 const remedy = "correct it (a key is the base64 form of 32 random bytes: head -c 32 /dev/urandom | base64) and start again"
 
-// plain is an error of the loader in one line, without its way through the loader.
-func plain(err error) string {
+// plain is an error of the loader in one line, without its way through the loader and without naming the file again.
+func plain(err error, file string) string {
 	text := err.Error()
-	for _, way := range []string{"error while parsing file: ", "error while loading file: ", "error while building transformers: ", "error converting YAML to JSON: "} {
+	named := fmt.Sprintf("encryption provider configuration file %q", file)
+	for _, way := range []string{"error while parsing file: ", "error while loading file: ", "error while building transformers: ",
+		"error decoding " + named + ": ", "error reading " + named + ": ", "strict decoding error: ", "error converting YAML to JSON: "} {
 		text = strings.Replace(text, way, "", 1)
 	}
-	return strings.Join(strings.Fields(text), " ")
+	text, _, _ = strings.Cut(text, " in scheme ")
+	return strings.Join(strings.Fields(strings.Replace(text, named, "it", 1)), " ")
 }
 
 // warnIfOpen says so when others may read the keys: then encryption protects from nobody on this host.
