@@ -27,5 +27,6 @@ func Blueprint(cfg Config) (supervision.Spec, error) {
 		metrics: prometheus.NewRegistry(), address: netip.IPv4Unspecified(),
 	}
 	p.cache = cache.New(lateSource{p}, p.log)
+	p.saver = newSaver(cfg, p.openedStore, p.clock, p.log)
 	return p.tree(health.New(health.Config{Log: p.log}))
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -25,6 +26,9 @@ const (
 	DefaultServiceCIDR = "10.96.0.0/16"
 	// DefaultMaxPods is upstream's default of pods on one node.
 	DefaultMaxPods = 110
+	// DefaultSnapshotEvery is the time between two automatic snapshots, DefaultSnapshotKeep how many are kept.
+	DefaultSnapshotEvery = "1h"
+	DefaultSnapshotKeep  = 24
 	// KubeconfigFile is the administrator's kubeconfig inside the data directory.
 	KubeconfigFile = "admin.kubeconfig"
 	// SocketFile is the node's local socket inside the data directory (0600).
@@ -64,6 +68,12 @@ type Config struct {
 	// StoreQuota is what the store's file may hold, as a quantity such as 8Gi. A store that holds more takes deletions, and updates that do
 	// not grow.
 	StoreQuota string `json:"storeQuota,omitempty"`
+	// SnapshotEvery is the time between two automatic snapshots of the store, 1h by default; off
+	// for none. A store that was not written to is not saved again.
+	SnapshotEvery string `json:"snapshotEvery,omitempty"`
+	// SnapshotKeep is how many of the newest automatic snapshots are kept, beside one for each of
+	// the last seven days; 24 by default.
+	SnapshotKeep int `json:"snapshotKeep,omitempty"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `json:"logLevel,omitempty"`
 	// FaultInjection opens /debug/faults to members of system:masters, for drills.
@@ -91,11 +101,15 @@ func (c Config) WithDefaults() Config {
 	set(&c.KubeletAddr, DefaultKubeletAddr)
 	set(&c.EtcdAddr, DefaultEtcdAddr)
 	set(&c.ServiceCIDR, DefaultServiceCIDR)
+	set(&c.SnapshotEvery, DefaultSnapshotEvery)
 	set(&c.LogLevel, "info")
 	set(&c.StoreQuota, DefaultStoreQuota)
 	set(&c.Version, "unknown")
 	if c.MaxPods == 0 {
 		c.MaxPods = DefaultMaxPods
+	}
+	if c.SnapshotKeep == 0 {
+		c.SnapshotKeep = DefaultSnapshotKeep
 	}
 	if abs, err := filepath.Abs(c.DataDir); err == nil {
 		c.DataDir = abs
@@ -211,10 +225,31 @@ func (c Config) validRest() error {
 	if _, err := c.quotaBytes(); err != nil {
 		return err
 	}
+	if err := c.validSnapshots(); err != nil {
+		return err
+	}
 	if _, err := c.Level(); err != nil {
 		return err
 	}
 	return nil
+}
+
+func (c Config) validSnapshots() error {
+	if d, err := snapshotPeriod(c.SnapshotEvery); err != nil || d != 0 && d < time.Second {
+		return fmt.Errorf("snapshotEvery %q is not a duration such as 1h or 30m, of a second at least, or off", c.SnapshotEvery)
+	}
+	if c.SnapshotKeep < 1 {
+		return fmt.Errorf("snapshotKeep %d is not a number from 1 on; --snapshot-every off saves none", c.SnapshotKeep)
+	}
+	return nil
+}
+
+// snapshotPeriod is what SnapshotEvery says, 0 when no snapshot is saved by itself.
+func snapshotPeriod(s string) (time.Duration, error) {
+	if s == "off" || s == "0" {
+		return 0, nil
+	}
+	return time.ParseDuration(s)
 }
 
 // Level is LogLevel as slog knows it.

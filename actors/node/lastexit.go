@@ -105,7 +105,12 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o600); err != nil {
+	return replaceFile(path, append(b, '\n'))
+}
+
+// replaceFile is writeJSON for what is no JSON.
+func replaceFile(path string, b []byte) error {
+	if err := os.WriteFile(path+".tmp", b, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".tmp", path)

@@ -38,7 +38,7 @@ func (p *parts) socketChild(service kubelet.ImageService, health http.Handler) s
 				l.Close()
 				return err
 			}
-			return p.serveHTTP(ctx, l, nil, p.withEtcd(localHandler(service, health, p.steering(ctx))))
+			return p.serveHTTP(ctx, l, nil, p.withEtcd(localHandler(service, health, p.steering(ctx), p.saver)))
 		}})
 }
 
@@ -56,9 +56,10 @@ func (p *parts) steering(ctx context.Context) *steering {
 	return &steering{sys: p.sys, overrides: p.cfg.FaultPolicies, lease: noLease, gone: ctx, log: p.log}
 }
 
-func localHandler(service kubelet.ImageService, health http.Handler, tree *steering) http.Handler {
+func localHandler(service kubelet.ImageService, health http.Handler, tree *steering, saver *saver) http.Handler {
 	mux := http.NewServeMux()
 	tree.routes(mux)
+	saver.routes(mux)
 	mux.Handle("GET /livez", health)
 	mux.Handle("GET /readyz", health)
 	mux.HandleFunc("GET "+imagesPath, func(w http.ResponseWriter, _ *http.Request) {

@@ -99,6 +99,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	if err := remember(cfg); err != nil {
 		return Report{}, err
 	}
+	if err := beforeOpening(ctx, cfg, clock, log); err != nil {
+		return Report{}, err
+	}
 	p, err := openParts(cfg, log, clock)
 	if err != nil {
 		return Report{}, err
@@ -129,6 +132,9 @@ func (p *parts) prepare() (*health.Health, error) {
 	p.metrics = prometheus.NewRegistry()
 	collector := &health.Collector{System: sys, Root: rootPath, Facts: p.facts}
 	if err := p.metrics.Register(collector); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	if err := p.metrics.Register(p.saver); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	all := prometheus.Gatherers{p.metrics, legacyregistry.DefaultGatherer}

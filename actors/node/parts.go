@@ -51,6 +51,7 @@ type parts struct {
 	images   *images.Store
 	network  *network.Network
 	cache    *cache.Cache
+	saver    *saver
 	beats    *heartbeats
 	address  netip.Addr
 
@@ -97,11 +98,18 @@ func (c *current[T]) get() (*T, int) {
 // openParts opens what lives as long as the process. What it opened is closed on an error.
 func openParts(cfg Config, log *slog.Logger, clock supervision.Clock) (*parts, error) {
 	p := &parts{cfg: cfg, log: log, clock: clock, beats: newHeartbeats(), refused: make(chan error, 1)}
+	p.saver = newSaver(cfg, p.openedStore, clock, log)
 	if err := p.open(); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// openedStore is the store, or nil while it is not open yet.
+func (p *parts) openedStore() *store.Store {
+	s, _ := p.store.get()
+	return s
 }
 
 func (p *parts) open() (err error) {

@@ -62,6 +62,10 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 	if p.cfg.FaultInjection {
 		extra[faultsPath] = http.HandlerFunc(p.injectFault)
 	}
+	one := []supervision.Spec{cache.Spec(p.cache), sched, worker("health", h.Child)}
+	if p.saver.every > 0 {
+		one = append(one, worker("snapshots", func() supervision.Handler { return archive{p.saver} }))
+	}
 	listeners := []supervision.Spec{
 		worker("listener", p.listenerChild),
 		worker("socket", func() supervision.Handler { return p.socketChild(klet.Images(), h) }),
@@ -76,7 +80,7 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 			worker("server", func() supervision.Handler { return p.serverChild(h, extra) }),
 			worker("bootstrap", p.bootstrapChild),
 			group("listeners", listeners...)),
-		group("core", cache.Spec(p.cache), sched, worker("health", h.Child)),
+		group("core", one...),
 		group("controllers", ctl...),
 		klet.Spec(),
 	)
@@ -101,6 +105,7 @@ func (p *parts) controllers() ([]supervision.Spec, error) {
 		return nil, err
 	}
 	p.events = operator.NewRecorder(client.CoreV1(), p.clock, p.log)
+	p.saver.events = p.events.For("nodeactor")
 	return controllers.Specs(controllers.Deps{
 		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events, Heartbeats: p.beats,
 		Breaker: p.breaker, InjectFaults: p.cfg.FaultInjection,

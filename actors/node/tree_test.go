@@ -27,6 +27,7 @@ func TestEveryRowHasItsConstructor(t *testing.T) {
 		metrics: prometheus.NewRegistry(), address: netip.MustParseAddr("127.0.0.1"),
 	}
 	p.cache = cache.New(lateSource{p}, p.log)
+	p.saver = newSaver(cfg, p.openedStore, p.clock, p.log)
 	root, err := p.tree(health.New(health.Config{Log: p.log}))
 	if err != nil {
 		t.Fatal(err)

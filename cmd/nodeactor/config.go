@@ -40,6 +40,8 @@ func (f *flagSet) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.given.AdvertiseAddress, "advertise-address", "", "`address` others reach this host at (default: of the default route)")
 	fs.IntVar(&f.given.MaxPods, "max-pods", 0, fmt.Sprintf("most pods on this node (default %d)", node.DefaultMaxPods))
 	fs.StringVar(&f.given.StoreQuota, "store-quota", "", "`size` that the store's file may hold, e.g. 8Gi; over it deletions go on, and updates that do not grow (default "+node.DefaultStoreQuota+")")
+	fs.StringVar(&f.given.SnapshotEvery, "snapshot-every", "", "`time` between two automatic snapshots of the store, or off (default "+node.DefaultSnapshotEvery+")")
+	fs.IntVar(&f.given.SnapshotKeep, "snapshot-keep", 0, fmt.Sprintf("`number` of the newest automatic snapshots to keep, beside one a day for a week (default %d)", node.DefaultSnapshotKeep))
 	fs.StringVar(&f.given.LogLevel, "log-level", "", "debug, info, warn or error (default info)")
 	fs.StringVar(&f.given.EncryptionProviderConfig, "encryption-provider-config", "", "`file` of an EncryptionConfiguration: how Secrets and others are encrypted in the store")
 	fs.BoolVar(&f.given.FaultInjection, "fault-injection", false, "let administrators inject faults through /debug/faults")
@@ -110,6 +112,7 @@ func overlay(c *node.Config, given node.Config) {
 		{&c.KubeletAddr, &given.KubeletAddr}, {&c.EtcdAddr, &given.EtcdAddr}, {&c.CgroupRoot, &given.CgroupRoot},
 		{&c.PodCIDR, &given.PodCIDR}, {&c.ServiceCIDR, &given.ServiceCIDR}, {&c.AdvertiseAddress, &given.AdvertiseAddress},
 		{&c.LogLevel, &given.LogLevel}, {&c.StoreQuota, &given.StoreQuota}, {&c.PprofAddr, &given.PprofAddr}, {&c.EncryptionProviderConfig, &given.EncryptionProviderConfig},
+		{&c.SnapshotEvery, &given.SnapshotEvery},
 	} {
 		if *s.from != "" {
 			*s.to = *s.from
@@ -117,6 +120,9 @@ func overlay(c *node.Config, given node.Config) {
 	}
 	if given.MaxPods != 0 {
 		c.MaxPods = given.MaxPods
+	}
+	if given.SnapshotKeep != 0 {
+		c.SnapshotKeep = given.SnapshotKeep
 	}
 	c.FaultInjection = c.FaultInjection || given.FaultInjection
 	c.EtcdWrites = c.EtcdWrites || given.EtcdWrites

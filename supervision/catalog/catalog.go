@@ -123,6 +123,7 @@ var Rows = []Entry{
 	worker("cache", Stateful, "typed objects for everything in this process", 30*second, 30*second, 10*second, quick),
 	worker("scheduler", Stateful, "pending Pod to node", 30*second, 30*second, 10*second, quick),
 	worker("health", Stateless, "metrics of the tree", 10*second, 30*second, 5*second, quick),
+	worker("snapshots", Stateless, "copies of the store, when it is time", 10*second, 30*second, 10*second, slow),
 	group("controllers", "one group for each controller", core.OneForOne, many, restartWith(slow)),
 	worker("reporter", Stateless, "tells on objects how their reconcilers do", 30*second, 30*second, 10*second, quick),
 	// A dispatcher that starts anew wakes every manifest, so a new pool fills again.

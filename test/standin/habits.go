@@ -38,6 +38,7 @@ const (
 // Of says how each row of the catalog lives. Supervisors have no habits.
 var Of = map[string]Habits{
 	"engine":           {Makes: true, Owns: true},
+	"snapshots":        {Works: true, Reads: true},
 	"maintenance":      {Works: true, Writes: true, Strict: true},
 	"identity":         {Works: true, Writes: true, Strict: true},
 	"server":           {Makes: true},
