@@ -45,8 +45,8 @@ type Health struct {
 
 	mu   sync.Mutex
 	said map[string]string
-	// further are what /readyz asks beside the tree.
-	further []further
+	// further are what /readyz asks beside the tree, noted what it tells and passes with.
+	further, noted []further
 }
 
 type further struct {
@@ -57,6 +57,12 @@ type further struct {
 // Also adds a check to /readyz: something that a part does without while it keeps running. It is called before the node starts.
 func (h *Health) Also(name string, ask func() error) {
 	h.further = append(h.further, further{name, ask})
+}
+
+// Note adds a line to /readyz: something that readers need not care for, so that the node stays ready. Everybody may read what ask
+// returns. It is called before the node starts.
+func (h *Health) Note(name string, ask func() error) {
+	h.noted = append(h.noted, further{name, ask})
 }
 
 // New makes a judge.
@@ -71,6 +77,8 @@ type check struct {
 	err  error
 	// alone is set when what is wrong concerns one manifest or pod and not the node.
 	alone bool
+	// note is set when err is told and fails nothing.
+	note bool
 }
 
 // ServeHTTP answers the four paths.
@@ -91,7 +99,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // live has a check for each child that passes only while it is alive.
 func (h *Health) live() (out []check) {
 	for _, v := range verdicts(h.System, h.Root) {
-		out = append(out, check{v.Name, v.Reason, v.Alone})
+		out = append(out, check{name: v.Name, err: v.Reason, alone: v.Alone})
 	}
 	if len(out) == 0 {
 		out = append(out, check{name: "children", err: errNoChild})
@@ -114,6 +122,9 @@ func (h *Health) ready(ctx context.Context) []check {
 	for _, f := range h.further {
 		out = append(out, check{name: f.name, err: f.ask()})
 	}
+	for _, f := range h.noted {
+		out = append(out, check{name: f.name, err: f.ask(), note: true})
+	}
 	last := check{name: "shutdown"}
 	if h.draining.Load() {
 		last.err = errDraining
@@ -128,6 +139,10 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string,
 	for _, c := range checks {
 		if c.err == nil {
 			fmt.Fprintf(&body, "[+]%s ok\n", c.name)
+			continue
+		}
+		if c.note {
+			fmt.Fprintf(&body, "[~]%s: %v\n", c.name, c.err)
 			continue
 		}
 		if c.alone {

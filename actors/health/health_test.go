@@ -89,6 +89,23 @@ func TestVerdictsAreReadFromTheTree(t *testing.T) {
 	})
 }
 
+// TestNotesFailNothing: what readers need not care for is told, with its reason, and the node stays ready.
+func TestNotesFailNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := system(t)
+		var full error
+		h := New(Config{System: s, Root: "node", Store: func(context.Context) error { return nil }, Log: slog.New(slog.DiscardHandler)})
+		h.Note("store-writes", func() error { return full })
+		want(t, h, "/readyz?verbose", http.StatusOK, "[+]store-writes ok")
+		full = errors.New("it is full")
+		want(t, h, "/readyz?verbose", http.StatusOK, "[~]store-writes: it is full", "readyz check passed")
+		if _, body := ask(h, "/readyz"); body != "ok" {
+			t.Errorf("a note changes the plain answer: %s", body)
+		}
+		s.Stop(context.Background())
+	})
+}
+
 func TestNoChildrenIsNotHealth(t *testing.T) {
 	s, err := supervision.New(supervision.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

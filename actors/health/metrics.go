@@ -3,18 +3,13 @@ package health
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/core"
 )
-
-// StoreFacts is what the store is asked for at each scrape.
-type StoreFacts interface {
-	Revision() int64
-	Counts() map[string]int
-}
 
 // Collector shows the tree and the store as metrics. Families without a sample are left
 // out: no zero is invented. Actors have series of their own by path, except the members of
@@ -24,6 +19,8 @@ type Collector struct {
 	Root   string
 	// Facts returns nil while there is no store.
 	Facts func() StoreFacts
+	// LastSnapshot is when the newest snapshot of the store was made; nil leaves the family out.
+	LastSnapshot func() (at time.Time, ok bool)
 	// Resources is how many resources the API serves; 0 leaves the family out.
 	Resources func() int
 
@@ -34,8 +31,6 @@ type Collector struct {
 
 var (
 	panicsDesc    = desc("nodeactor_panics_total", "Panics that were contained since the process started.")
-	revisionDesc  = desc("nodeactor_store_revision", "Newest revision of the store.")
-	objectsDesc   = desc("etcd_object_counts", "Stored objects by resource.", "resource")
 	resourcesDesc = desc("apiserver_registered_resources", "Resources the API serves.")
 	faultsDesc    = desc("nodeactor_faults_total", "Faults of supervised actors.", "path", "kind")
 	deadDesc      = desc("nodeactor_dead_letters_total", "Messages that nobody took.", "reason")
@@ -76,11 +71,11 @@ func (c *Collector) follow() {
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	c.following.Do(c.follow)
 	for _, d := range []*prometheus.Desc{
-		panicsDesc, revisionDesc, objectsDesc, resourcesDesc, faultsDesc, deadDesc, abandonedDesc, zombiesDesc, unaskedDesc, scanDesc, measuredDesc,
+		panicsDesc, resourcesDesc, faultsDesc, deadDesc, abandonedDesc, zombiesDesc, unaskedDesc, scanDesc, measuredDesc,
 	} {
 		ch <- d
 	}
-	for _, d := range actorDescs {
+	for _, d := range append(actorDescs[:len(actorDescs):len(actorDescs)], storeDescs...) {
 		ch <- d
 	}
 	c.repairs.Describe(ch)
@@ -91,6 +86,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	out := samples(ch)
 	c.collectStore(out)
+	c.collectResources(out)
 	c.collectSystem(out)
 	pools := pools(Pools(c.System.Spec()))
 	c.collectFaults(out, pools)
@@ -110,13 +106,7 @@ func (s samples) gauge(d *prometheus.Desc, v float64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
 
-func (c *Collector) collectStore(out samples) {
-	if facts := c.Facts(); facts != nil {
-		out.gauge(revisionDesc, float64(facts.Revision()))
-		for resource, n := range facts.Counts() {
-			out.gauge(objectsDesc, float64(n), resource)
-		}
-	}
+func (c *Collector) collectResources(out samples) {
 	if c.Resources != nil {
 		if n := c.Resources(); n > 0 {
 			out.gauge(resourcesDesc, float64(n))

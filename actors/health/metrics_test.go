@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
@@ -20,6 +22,16 @@ type facts struct{}
 
 func (facts) Revision() int64        { return 42 }
 func (facts) Counts() map[string]int { return map[string]int{"pods": 3} }
+func (facts) Refusal() error         { return nil }
+func (facts) Stats() store.Stats {
+	return store.Stats{
+		Local: true, Revision: 42, CompactedRevision: 30, TendedFor: time.Minute,
+		Stats: engine.Stats{
+			DBSize: 4096, DBInUse: 2048, Quota: 8192, Commits: engine.Latencies{Count: 2, Sum: 3, Buckets: map[float64]uint64{1: 1, 2: 2}},
+			Refused: map[string]uint64{engine.ForQuota: 5}, Syncs: &engine.Syncs{Log: 6, Database: 4}, Defrags: 1, DefragTime: time.Second,
+		},
+	}
+}
 
 // doer is a worker whose messages are functions.
 func doer() supervision.Handler {
@@ -91,6 +103,43 @@ func expect(t *testing.T, r prometheus.Gatherer, want float64, name string, labe
 	if got, ok := value(t, r, name, labels...); !ok || got != want {
 		t.Errorf("%s%v is %v (there: %v), want %v", name, labels, got, ok, want)
 	}
+}
+
+// TestP23_StoreIsMeasured: the store's file, its history and what was done about them are there to be watched.
+func TestP23_StoreIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := observed(t)
+		expect(t, r, 4096, "nodeactor_store_db_size_bytes")
+		expect(t, r, 2048, "nodeactor_store_db_in_use_bytes")
+		expect(t, r, 8192, "nodeactor_store_quota_bytes")
+		expect(t, r, 30, "nodeactor_store_compacted_revision")
+		expect(t, r, 12, "nodeactor_store_compaction_lag_revisions")
+		expect(t, r, 60, "nodeactor_store_compaction_lag_seconds")
+		expect(t, r, 1, "nodeactor_store_defrags_total", "result=success")
+		expect(t, r, 1, "nodeactor_store_defrag_seconds_total")
+		s.Stop(context.Background())
+	})
+}
+
+// TestP25_SyncsAreMeasured and TestP26_CommitsAreMeasured: how often the store waits for its disk, and for how long.
+func TestP25_SyncsAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := observed(t)
+		expect(t, r, 6, "nodeactor_store_fsync_total", "file=log")
+		expect(t, r, 4, "nodeactor_store_fsync_total", "file=database")
+		s.Stop(context.Background())
+	})
+}
+
+func TestP26_CommitsAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := observed(t)
+		expect(t, r, 3, "nodeactor_store_commit_seconds")
+		expect(t, r, 0, "nodeactor_store_proposals_pending")
+		expect(t, r, 0, "nodeactor_store_waiting_writers")
+		expect(t, r, 5, "nodeactor_store_refused_writes_total", "reason=quota")
+		s.Stop(context.Background())
+	})
 }
 
 func TestMetricsShowTreeAndStore(t *testing.T) {

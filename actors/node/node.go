@@ -130,7 +130,7 @@ func (p *parts) prepare() (*health.Health, error) {
 	}
 	p.sys = sys
 	p.metrics = prometheus.NewRegistry()
-	collector := &health.Collector{System: sys, Root: rootPath, Facts: p.facts}
+	collector := &health.Collector{System: sys, Root: rootPath, Facts: p.facts, LastSnapshot: p.lastSnapshot}
 	if err := p.metrics.Register(collector); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}

@@ -57,6 +57,7 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 		return supervision.Spec{}, err
 	}
 	h.Also("pod-network", klet.NetworkProblem)
+	h.Note("store-writes", p.storeNote)
 	p.judgeEncryption(h)
 	extra := map[string]http.Handler{}
 	if p.cfg.FaultInjection {

@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodeactor/nodeactor/store"
+	"github.com/nodeactor/nodeactor/store/snapshot"
 	"github.com/nodeactor/nodeactor/supervision"
 )
 
@@ -34,6 +37,36 @@ func (c Config) quotaBytes() (int64, error) {
 		return 0, fmt.Errorf("storeQuota %q is not a size from 16Mi to 64Gi (for example 8Gi)", c.StoreQuota)
 	}
 	return q.Value(), nil
+}
+
+// Reasons for refusing writes, as everybody may read them.
+var (
+	errStoreFull   = errors.New("refused as far as they need room: the store or its disk is full; deletions are taken")
+	errStoreStalls = errors.New("they wait: the disk of the store does not answer")
+	errStoreAway   = errors.New("refused: the store is being opened anew")
+)
+
+// storeNote is why the store does not take writes, or nil.
+func (p *parts) storeNote() error {
+	s, _ := p.store.get()
+	if s == nil {
+		return errStoreAway
+	}
+	switch why := s.Refusal(); {
+	case why == nil:
+		return nil
+	case errors.Is(why, store.ErrNoSpace):
+		return errStoreFull
+	case errors.Is(why, store.ErrStalled):
+		return errStoreStalls
+	}
+	return errStoreAway
+}
+
+// lastSnapshot is when the newest snapshot was made.
+func (p *parts) lastSnapshot() (time.Time, bool) {
+	info, ok, err := snapshot.Latest(filepath.Join(p.cfg.DataDir, snapshot.Dir))
+	return info.Time, ok && err == nil
 }
 
 // maintenance tends the store when something is due, and tells people when they have to do something.
