@@ -56,7 +56,7 @@ Start a node (as root), then look at it from another terminal:
 	}
 	root.AddGroup(&cobra.Group{ID: "node", Title: "The node:"}, &cobra.Group{ID: "tree", Title: "Seeing and steering its tree:"},
 		&cobra.Group{ID: "use", Title: "Working with it:"})
-	root.AddCommand(runCommand(), statusCommand(), resetCommand(), treeCommand(), faultsCommand(), restartCommand(), kubectlCommand(), imageCommand(), etcdCommand(), versionCommand())
+	root.AddCommand(runCommand(), statusCommand(), resetCommand(), snapshotCommand(), treeCommand(), faultsCommand(), restartCommand(), kubectlCommand(), imageCommand(), etcdCommand(), versionCommand())
 	return root
 }
 

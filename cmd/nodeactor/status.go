@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/nodeactor/nodeactor/actors/node"
+	"github.com/nodeactor/nodeactor/store/snapshot"
 )
 
 // statusTimeout bounds each question to the node, so that `status` answers on a sick one too.
@@ -45,6 +47,9 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 	}
 	if last, ok := node.ReadLastExit(c.DataDir); ok {
 		fmt.Fprintf(out, "last exit      %s ago, the node gave up: %s\n", ago(last.At), last.Reason)
+	}
+	if saved, ok, err := snapshot.Latest(filepath.Join(c.DataDir, snapshot.Dir)); err == nil && ok {
+		fmt.Fprintf(out, "last snapshot  %s ago, %s\n", ago(saved.Time), saved.Name())
 	}
 	client, sick := node.NewLocalClient(c.Socket()), false
 	printEtcd(ctx, client, out)

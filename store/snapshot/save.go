@@ -37,15 +37,20 @@ func (o SaveOptions) now() time.Time {
 // Save writes what source has into a new snapshot in dir, which is made if it is absent. On an error nothing is left behind; ErrNoSpace when
 // the disk would have too little left for the store. What a crash has left in dir is removed first.
 func Save(ctx context.Context, dir, reason string, source Source, o SaveOptions) (Info, error) {
-	if !reasonForm.MatchString(reason) {
-		return Info{}, fmt.Errorf("cannot save snapshot: the reason %q is not of small letters, digits and dashes", reason)
-	}
 	err := os.MkdirAll(dir, dirMode)
 	if err == nil {
 		err = os.Chmod(dir, dirMode)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("cannot save snapshot: %w", err)
+	}
+	return SaveIn(ctx, dir, reason, source, o)
+}
+
+// SaveIn is Save into a directory that exists and whose mode is left alone.
+func SaveIn(ctx context.Context, dir, reason string, source Source, o SaveOptions) (Info, error) {
+	if !reasonForm.MatchString(reason) {
+		return Info{}, fmt.Errorf("cannot save snapshot: the reason %q is not of small letters, digits and dashes", reason)
 	}
 	return write(ctx, dir, source, o, func(i Info) (Info, string) {
 		i.Reason = reason
