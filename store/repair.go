@@ -112,9 +112,17 @@ func (d Damage) Restore(ctx context.Context, cfg Config) (snapshot.Restored, err
 	return snapshot.Restore(ctx, d.Good.Path, cfg.Dir, snapshot.Options{NodeName: cfg.NodeName, MinRevision: d.Known, Aside: true, Clock: cfg.Clock, Log: cfg.Log})
 }
 
+// AsOf is the time, in UTC, whose state the newest good snapshot has.
+func (d Damage) AsOf() time.Time {
+	if d.Good.Reason == salvaged && d.Last.Before(d.Good.Time) {
+		return d.Last.UTC()
+	}
+	return d.Good.Time.UTC()
+}
+
 // Lost says what is not in the newest good snapshot.
 func (d Damage) Lost() string {
-	from := fmt.Sprintf("after revision %d (%s)", d.Good.Revision, d.Good.Time.UTC().Format(time.RFC3339))
+	from := fmt.Sprintf("after revision %d (%s)", d.Good.Revision, d.AsOf().Format(time.RFC3339))
 	switch {
 	case d.Known > d.Good.Revision:
 		return fmt.Sprintf("what was written %s, up to revision %d (%s)", from, d.Known, d.Last.UTC().Format(time.RFC3339))

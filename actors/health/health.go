@@ -65,6 +65,24 @@ func (h *Health) Note(name string, ask func() error) {
 	h.noted = append(h.noted, further{name, ask})
 }
 
+// Told is the reason of a check that the answer gives to whoever asks; other reasons go to the log.
+type Told struct{ Reason error }
+
+// Error is the reason.
+func (t Told) Error() string { return t.Reason.Error() }
+
+// Unwrap is the reason.
+func (t Told) Unwrap() error { return t.Reason }
+
+// why is what an answer says of a failed check.
+func (c check) why() string {
+	var told Told
+	if errors.As(c.err, &told) {
+		return told.Error()
+	}
+	return "reason withheld"
+}
+
 // New makes a judge.
 func New(cfg Config) *Health { return &Health{Config: cfg, said: map[string]string{}} }
 
@@ -150,7 +168,7 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string,
 			continue
 		}
 		failed = true
-		fmt.Fprintf(&body, "[-]%s failed: reason withheld\n", c.name)
+		fmt.Fprintf(&body, "[-]%s failed: %s\n", c.name, c.why())
 		h.Log.Debug("health check failed", "endpoint", endpoint, "check", c.name, "reason", c.err)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

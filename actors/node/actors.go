@@ -79,7 +79,7 @@ type ZombieLine struct {
 // ActorList is the answer to a look at the tree.
 type ActorList struct {
 	At time.Time `json:"at"`
-	// Note says what could not be found out.
+	// Note says what could not be found out, or what is wrong with the whole node.
 	Note   string      `json:"note,omitempty"`
 	Actors []ActorLine `json:"actors"`
 }
@@ -98,7 +98,9 @@ type ActorQuery struct {
 
 // steering shows the running tree to people and lets them restart parts of it.
 type steering struct {
-	sys       *supervision.System
+	sys *supervision.System
+	// note is said above every list.
+	note      string
 	overrides []catalog.Override
 	// lease names the lease an actor holds; "-" is none.
 	lease func(path string) string
@@ -143,7 +145,7 @@ func (s *steering) actors(w http.ResponseWriter, r *http.Request) {
 	if n, ok := find(tree.Root, q.Path); ok {
 		v.add(n, q.Depth, true)
 	}
-	reply(w, ActorList{v.now, note, v.lines}, nil)
+	reply(w, ActorList{v.now, cmp.Or(s.note, note), v.lines}, nil)
 }
 
 func parseQuery(r *http.Request) (q ActorQuery, err error) {

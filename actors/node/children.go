@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/cluster/identity"
+	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/serve"
 )
@@ -160,11 +161,18 @@ func (p *parts) listenerChild() supervision.Handler {
 
 // answer hands a request to the API server that is current.
 func (p *parts) answer(w http.ResponseWriter, r *http.Request) {
+	if p.damage != nil && p.damage.verdict == store.Unreadable {
+		p.unreadable(w, r)
+		return
+	}
 	s, _ := p.server.get()
 	if s == nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the API server is being restarted", http.StatusServiceUnavailable)
 		return
+	}
+	if p.damage != nil {
+		p.warn(w)
 	}
 	s.Handler().ServeHTTP(w, r)
 }

@@ -76,6 +76,9 @@ type Config struct {
 	SnapshotKeep int `json:"snapshotKeep,omitempty"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `json:"logLevel,omitempty"`
+	// AcceptDataLoss lets this start make a damaged store anew from its newest good snapshot. It is not read from a file: it is meant for
+	// one start.
+	AcceptDataLoss bool `json:"-"`
 	// FaultInjection opens /debug/faults to members of system:masters, for drills.
 	FaultInjection bool `json:"faultInjection,omitempty"`
 	// FaultPolicies override what the catalog says of single children.

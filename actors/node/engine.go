@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"path/filepath"
 
 	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
@@ -20,18 +19,18 @@ func (p *parts) engineChild() supervision.Handler {
 	}
 }
 
-// openStore opens the store once. A store that cannot be read ends the node: no restart would mend it.
+// openStore opens the store once. A damaged one ends this start: no restart of the child would mend it.
 func (p *parts) openStore(ctx context.Context) (*store.Store, error) {
 	if s, _ := p.store.get(); s != nil {
 		return s, nil
 	}
-	quota, err := p.cfg.quotaBytes()
+	cfg, err := p.storeConfig()
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.Open(ctx, store.Config{QuotaBytes: quota, Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock, Encryption: p.encryption})
+	s, err := store.Open(ctx, cfg)
 	if errors.Is(err, store.ErrDamaged) {
-		p.refuse(err)
+		p.refuse(damagedStore{err})
 	}
 	return s, err
 }

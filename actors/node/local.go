@@ -53,7 +53,7 @@ func removeSocket(path string) error {
 
 // steering is what the socket shows of the tree until ctx ends.
 func (p *parts) steering(ctx context.Context) *steering {
-	return &steering{sys: p.sys, overrides: p.cfg.FaultPolicies, lease: noLease, gone: ctx, log: p.log}
+	return &steering{sys: p.sys, note: p.note(), overrides: p.cfg.FaultPolicies, lease: noLease, gone: ctx, log: p.log}
 }
 
 func localHandler(service kubelet.ImageService, health http.Handler, tree *steering, saver *saver) http.Handler {

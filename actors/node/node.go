@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -107,23 +108,34 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 		return Report{}, err
 	}
 	defer p.close()
-	h, err := p.prepare()
-	if err != nil {
-		return Report{}, err
-	}
 	servePprof(ctx, cfg, log)
-	background := p.events.Start(ctx)
-	defer func() { background.Cancel(); p.logClose("events", background.Wait()) }()
+	report, err := p.live(ctx, begin, p.tree)
+	if damaged := (damagedStore{}); errors.As(err, &damaged) && ctx.Err() == nil {
+		report, err = p.afterDamage(ctx, begin, damaged.error)
+	}
+	return p.recordExit(begin, report, err)
+}
+
+// live runs a tree until ctx ends or it cannot go on.
+func (p *parts) live(ctx context.Context, begin time.Time, tree func(*health.Health) (supervision.Spec, error)) (Report, error) {
+	h, err := p.prepare(tree)
+	if err != nil {
+		return Report{Containers: -1}, err
+	}
+	if p.damage == nil {
+		background := p.events.Start(ctx)
+		defer func() { background.Cancel(); p.logClose("events", background.Wait()) }()
+	}
 	booted := make(chan error, 1)
 	boot := supervision.NewGroup(ctx, "boot", nil)
 	boot.Go("start", func(context.Context) error { booted <- p.start(h); return nil })
 	err = p.await(ctx, booted, begin)
 	h.Drain()
-	return p.recordExit(begin, p.stop(ctx), err)
+	return p.stop(ctx), err
 }
 
 // prepare makes the system and its judge.
-func (p *parts) prepare() (*health.Health, error) {
+func (p *parts) prepare(tree func(*health.Health) (supervision.Spec, error)) (*health.Health, error) {
 	sys, err := supervision.New(supervision.Config{Clock: p.clock, Log: p.log})
 	if err != nil {
 		return nil, err
@@ -142,7 +154,7 @@ func (p *parts) prepare() (*health.Health, error) {
 		System: sys, Root: rootPath, Store: p.storeRead, Log: p.log,
 		Metrics: promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}),
 	})
-	p.root, err = p.tree(h)
+	p.root, err = tree(h)
 	return h, err
 }
 

@@ -62,6 +62,9 @@ type parts struct {
 
 	// refused takes the reason for which a node must not start.
 	refused chan error
+	// damage is why the store is not used, and unhealthy who says so; nil when it is.
+	damage    *damage
+	unhealthy http.Handler
 
 	store  current[store.Store]
 	server current[apiserver.Server]

@@ -177,6 +177,9 @@ func helperPath() (string, error) {
 
 // storeRead is a linearizable read of whatever store is current.
 func (p *parts) storeRead(ctx context.Context) error {
+	if err := p.ailing(); err != nil {
+		return err
+	}
 	s, _ := p.store.get()
 	if s == nil {
 		return ErrNotUp

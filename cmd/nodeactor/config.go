@@ -44,6 +44,7 @@ func (f *flagSet) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&f.given.SnapshotKeep, "snapshot-keep", 0, fmt.Sprintf("`number` of the newest automatic snapshots to keep, beside one a day for a week (default %d)", node.DefaultSnapshotKeep))
 	fs.StringVar(&f.given.LogLevel, "log-level", "", "debug, info, warn or error (default info)")
 	fs.StringVar(&f.given.EncryptionProviderConfig, "encryption-provider-config", "", "`file` of an EncryptionConfiguration: how Secrets and others are encrypted in the store")
+	fs.BoolVar(&f.given.AcceptDataLoss, "accept-data-loss", false, "if the store is damaged, go on from its newest good snapshot and lose what was written since; for one start, not for a unit file")
 	fs.BoolVar(&f.given.FaultInjection, "fault-injection", false, "let administrators inject faults through /debug/faults")
 	fs.StringVar(&f.given.PprofAddr, "pprof-addr", "", "loopback `host:port` for Go profiles")
 	_ = fs.MarkHidden("fault-injection")
@@ -124,6 +125,7 @@ func overlay(c *node.Config, given node.Config) {
 	if given.SnapshotKeep != 0 {
 		c.SnapshotKeep = given.SnapshotKeep
 	}
+	c.AcceptDataLoss = given.AcceptDataLoss
 	c.FaultInjection = c.FaultInjection || given.FaultInjection
 	c.EtcdWrites = c.EtcdWrites || given.EtcdWrites
 }

@@ -81,7 +81,7 @@ func (s *screen) arrow(b byte) {
 
 // draw is the picture for a terminal of a size.
 func (s *screen) draw(width, height int) string {
-	lines := []string{shorten(s.summary(), width), ""}
+	lines := []string{shorten(s.summary(), width), shorten(s.list.Note, width)}
 	list := s.list
 	list.Actors = append([]node.ActorLine(nil), s.list.Actors...)
 	sortActors(list.Actors, s.sort)
