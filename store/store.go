@@ -72,6 +72,8 @@ type Config struct {
 	NodeName string            // name of this member
 	Clock    supervision.Clock // nil = the machine's
 	Log      *slog.Logger
+	// External says where an etcd cluster is that is used instead of a directory; its clock and log are the store's.
+	External *External
 	// QuotaBytes is what the store's file may hold before writes that need room are refused; 0 = 8 GiB.
 	QuotaBytes int64
 	// Encryption is how values are stored; nil = as they are. It is closed by its owner, after the store.
@@ -102,6 +104,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if cfg.NodeName == "" {
 		return nil, errors.New("cannot open store: no node name")
+	}
+	if cfg.External != nil {
+		return openExternal(ctx, cfg)
 	}
 	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, QuotaBytes: cfg.QuotaBytes, Clock: cfg.Clock, Log: cfg.Log})
 	s, err := openOn(ctx, cfg, seat)
@@ -172,31 +177,55 @@ func (s *Store) follow(life engine.Life) {
 
 // load fills the index with the state of one revision.
 func (s *Store) load(ctx context.Context) error {
-	rev := s.host.Revision()
+	kvs, rev, err := s.state(ctx, s.host.Revision())
+	if err != nil {
+		return err
+	}
+	s.index.Load(kvs, rev)
+	s.upkeep.marked = rev
+	s.tended.Store(s.cfg.Clock.Now().UnixNano())
+	return nil
+}
+
+// state reads everything that is indexed, at a revision, or at a newer one when somebody else makes the engine forget that meanwhile.
+func (s *Store) state(ctx context.Context, rev int64) ([]engine.KV, int64, error) {
 	end := index.After(index.Root)
 	var kvs []engine.KV
 	for from := index.Root; ; {
 		page, err := s.host.Range(ctx, from, end, rev, loadPage)
+		if errors.Is(err, engine.ErrCompacted) && !s.host.Solo() {
+			if rev, err = s.host.Barrier(ctx); err == nil {
+				kvs, from = nil, index.Root
+				continue
+			}
+		}
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		kvs = append(kvs, page.KVs...)
 		if int64(len(page.KVs)) >= page.Count || len(page.KVs) == 0 {
-			s.index.Load(kvs, rev)
-			s.upkeep.marked = rev
-			s.tended.Store(s.cfg.Clock.Now().UnixNano())
-			return nil
+			return kvs, rev, nil
 		}
 		from = page.KVs[len(page.KVs)-1].Key + "\x00"
 	}
 }
 
-// pump applies every change to the index, from where it is.
+// pump applies every change to the index, from where it is. Where others may make the engine forget what was not followed yet, the index
+// is filled anew after such a gap.
 func (s *Store) pump(ctx context.Context, life engine.Life) error {
-	return life.Follow(ctx, index.Root, s.index.Revision(), func(b engine.Batch) error {
-		s.index.Apply(b)
-		return nil
-	})
+	for {
+		err := life.Follow(ctx, index.Root, s.index.Revision(), func(b engine.Batch) error {
+			s.index.Apply(b)
+			return nil
+		})
+		if !errors.Is(err, engine.ErrCompacted) || s.host.Solo() {
+			return err
+		}
+		s.cfg.Log.Warn("the store has forgotten what was not followed yet: everything is read again, and watches begin anew", "dir", s.cfg.Dir, "revision", s.index.Revision())
+		if err := s.refill(ctx, life); err != nil {
+			return err
+		}
+	}
 }
 
 // pumpEnded fails the life that can no longer be followed. An index that has missed a change, or panicked over one, is of no use any more.
