@@ -3,6 +3,8 @@ package apiserver
 import (
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericfilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
@@ -10,6 +12,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"github.com/nodeactor/nodeactor/store/deepstack"
 )
 
 // isLongRunning reports whether a request may outlive requestTimeout.
@@ -27,6 +31,7 @@ func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http
 	h = impersonation.WithConstrainedImpersonation(h, c.Authorization.Authorizer, c.Serializer)
 	h = genericfilters.WithAuthentication(h, c.Authentication.Authenticator, genericfilters.Unauthorized(c.Serializer), audiences, c.Authentication.RequestHeaderConfig)
 	h = genericfilters.WithWarningRecorder(h)
+	h = reserving(h)
 	h = filters.WithTimeoutForNonLongRunningRequests(h, isLongRunning)
 	h = genericfilters.WithRequestDeadline(h, nil, nil, isLongRunning, c.Serializer, requestTimeout)
 	h = filters.WithWaitGroup(h, isLongRunning, c.NonLongRunningRequestWaitGroup)
@@ -46,4 +51,21 @@ func (s *Server) inProcessChain(api http.Handler, resolver request.RequestInfoRe
 	h = genericfilters.WithRequestReceivedTimestamp(h)
 	h = s.recovering(h)
 	return genericfilters.WithAuditInit(h)
+}
+
+// reserving gives each request a stack it need not grow: the timeout filter starts a goroutine for it.
+func reserving(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		deepstack.Reserve()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// reservingCreater does the same for a creation, which runs on a further goroutine of upstream's and asks for an empty object first.
+type reservingCreater struct{ runtime.ObjectCreater }
+
+// New implements runtime.ObjectCreater.
+func (c reservingCreater) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	deepstack.Reserve()
+	return c.ObjectCreater.New(kind)
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/nodeactor/nodeactor/store/deepstack"
 	"github.com/nodeactor/nodeactor/store/encryption"
 	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/store/index"
@@ -124,6 +125,7 @@ func (s *Store) current(ctx context.Context, key string, ignoreNotFound bool) (s
 // GuaranteedUpdate implements storage.Interface. The suggestion is not used: looking into the index costs no more.
 func (s *Store) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, _ runtime.Object) error {
+	deepstack.Reserve() // the API calls on a new goroutine, and much of a request is done in tryUpdate
 	key, err := s.key(key, false)
 	if err != nil {
 		return err
