@@ -19,7 +19,7 @@ type options struct {
 	rounds                         int
 	idle                           time.Duration
 	only                           string
-	podStarts                      int
+	podStarts, many                int
 	blast                          time.Duration
 	large, skipPeer, skipOwn       bool
 	pprof                          string
@@ -40,6 +40,7 @@ func main() {
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long idleness is watched, once per side; 0 leaves it out")
 	flag.StringVar(&o.only, "only", loadMeasures, "the kit's `measures` to run")
 	flag.IntVar(&o.podStarts, "pod-starts", 50, "pods whose start is timed on nodeactor; 0 leaves it out")
+	flag.IntVar(&o.many, "many", 100000, "`ConfigMaps` of 1 KiB with which memory, lists and a restart are measured, once per side; 0 leaves it out")
 	flag.DurationVar(&o.blast, "blast", 80*time.Second, "how long the API is loaded beside a controller that panics and one that does not, in turns; 0 leaves it out")
 	flag.BoolVar(&o.large, "large", false, "also schedule 10,000 pods on 5,000 fake nodes, on nodeactor alone")
 	flag.BoolVar(&o.skipPeer, "skip-peer", false, "measure nodeactor alone")
@@ -123,7 +124,10 @@ func measure(ctx context.Context, o options, s side, r *results, round int) (err
 	if err := load(ctx, o, s, r); err != nil {
 		return err
 	}
-	return s.extra(ctx, r, round)
+	if err := s.extra(ctx, r, round); err != nil || round > 0 {
+		return err
+	}
+	return manyObjects(ctx, o, s, r)
 }
 
 // settle gives a side that has just started the time to finish what it does once.

@@ -30,6 +30,8 @@ type side interface {
 	start(ctx context.Context) (line, error)
 	kubeconfig() string
 	processes() []process
+	// again starts it on the directory as it is, after its processes were killed, and waits until it is usable.
+	again(ctx context.Context) error
 	// profile starts profiling under a name, where the side can be profiled and that was asked for; finish ends it.
 	profile(name string) (finish func())
 	// extra runs what only this side has.
@@ -51,9 +53,9 @@ func (p *peer) processes() []process {
 	return p.procs
 }
 
-func (p *peer) script(ctx context.Context, verb string) ([]byte, error) {
+func (p *peer) script(ctx context.Context, verb string, further ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "bash", filepath.Join(p.kit, "upstream", "run.sh"), verb)
-	cmd.Env = append(os.Environ(), "PEER_BIN="+p.peerBin, "PEER_DIR="+p.dir, "PEER_TUNED=1")
+	cmd.Env = append(append(os.Environ(), "PEER_BIN="+p.peerBin, "PEER_DIR="+p.dir, "PEER_TUNED=1"), further...)
 	// The script leaves its servers running in the background: they must not hold our pipe open.
 	stdout, err := os.CreateTemp("", "nabench-peer-")
 	if err != nil {
@@ -78,12 +80,24 @@ func (p *peer) start(ctx context.Context) (line, error) {
 		return nil, fmt.Errorf("cannot read the peer's boot times %q: %w", printed, err)
 	}
 	boot["api_s"], boot["usable_s"] = boot["apiserver_readyz_s"], boot["default_serviceaccount_s"]
+	return boot, p.find(ctx)
+}
+
+// find notes the processes that the script has started.
+func (p *peer) find(ctx context.Context) error {
 	list, err := p.script(ctx, "procs")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.procs, err = parseProcesses(strings.TrimSpace(string(list)))
-	return boot, err
+	return err
+}
+
+func (p *peer) again(ctx context.Context) error {
+	if _, err := p.script(ctx, "start", "PEER_KEEP=1"); err != nil {
+		return err
+	}
+	return p.find(ctx)
 }
 
 func (p *peer) profile(string) func() { return func() {} }
@@ -105,6 +119,7 @@ type own struct {
 	options
 	dir, pprofAddr string
 	further        []string // arguments of the node
+	args           []string // all of them
 	cmd            *exec.Cmd
 	exited         chan error
 	log            *os.File
@@ -136,17 +151,28 @@ func (n *own) start(ctx context.Context) (line, error) {
 		return nil, err
 	}
 	n.log = log
-	args := []string{
+	n.args = []string{
 		"run", "--data-dir", n.dir, "--node-name", "bench", "--api-addr", freeAddr(), "--kubelet-addr", freeAddr(),
 		"--etcd-addr", freeAddr(), "--cgroup-root", n.cgroup(), "--pod-cidr", "10.199.0.0/24", "--log-level", "warn",
 	}
-	args = append(args, n.further...)
+	n.args = append(n.args, n.further...)
 	if n.pprof != "" {
 		n.pprofAddr = freeAddr()
-		args = append(args, "--pprof-addr", n.pprofAddr)
+		n.args = append(n.args, "--pprof-addr", n.pprofAddr)
 	}
-	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), args...)
-	n.cmd.Stdout, n.cmd.Stderr = log, log
+	return n.launch(ctx)
+}
+
+func (n *own) again(ctx context.Context) error {
+	<-n.exited
+	_, err := n.launch(ctx)
+	return err
+}
+
+// launch starts the node's process and waits until it is usable.
+func (n *own) launch(ctx context.Context) (line, error) {
+	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), n.args...)
+	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
 	began := time.Now()
 	if err := n.cmd.Start(); err != nil {
 		return nil, err

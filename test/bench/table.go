@@ -84,6 +84,14 @@ var rows = []row{
 	{"the same: list 100, p99", "×", "blast_list", key("p99_ratio"), goal{atMost, 1.25, 1.1}},
 	{"the same: panics borne", "per s", "blast_get", key("panics_per_s"), goal{}},
 	{"10,000 pods on 5,000 nodes", "per s", "large_deploy", key("per_s"), goal{atLeast, 1500, 4000}},
+	{"create many ConfigMaps, 16 clients", "per s", "many", key("per_s"), goal{}},
+	{"the same, server CPU per create", "ms", "many", cpuPerCall, goal{}},
+	{"RSS with many ConfigMaps", "MiB", "many", key("rss_mib"), goal{}},
+	{"list all of them, not decoded", "s", "many_list", key("seconds"), goal{}},
+	{"the same, largest RSS", "MiB", "many_list", key("peak_mib"), goal{}},
+	{"list all of them in pages of 500", "s", "many_pages", key("seconds"), goal{}},
+	{"restart with them: kill to first list of all", "s", "many_restart", key("seconds"), goal{}},
+	{"RSS after that", "MiB", "many_restart", key("rss_mib"), goal{}},
 	{"stripped programs", "MB", "size", key("megabytes"), goal{atMost, 130, 100}},
 }
 
