@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/store/engine"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 const (
@@ -19,9 +20,10 @@ const (
 	relieveRest  = 2
 	// relieveShare of the quota, as its divisor, must have been filled since the last time for history to be forgotten early.
 	relieveShare = 50
-	// keepBehind is the number of revisions of history that Maintain keeps however old they are, or a quarter of the number of objects
-	// where that is less, but keepLeast.
+	// keepBehind is the number of revisions of history that Maintain keeps however old they are, or as many as a share (here its divisor) of
+	// the number of objects where that is less, but keepLeast.
 	keepBehind = 1000
+	keepShare  = 8
 	keepLeast  = 100
 	// settleFor is how long one call waits for the space of forgotten history to be free.
 	settleFor = 15 * time.Second
@@ -29,19 +31,21 @@ const (
 
 // upkeep is what is remembered from one call of maintenance to the next. It is guarded by Store.compactMu.
 type upkeep struct {
-	due     time.Time // when Maintain is to be called next
-	marked  int64     // revision at the last Maintain
-	pressed int64     // revision at the last Relieve
+	clock   supervision.Clock // that of the store; it is not guarded
+	due     time.Time         // when Maintain is to be called next
+	marked  int64             // revision at the last Maintain
+	pressed int64             // revision at the last Relieve
 	// relieved is when the last Relieve that did something ended, took how long it was at it, inUse what was in use then.
 	relieved time.Time
 	took     time.Duration
 	inUse    int64
+	full     bool // the last Relieve has left the quota spent
 	rewrites rewrites
 }
 
 // Tend does what is due: Maintain every five minutes, Relieve when the quota presses.
 func (s *Store) Tend(ctx context.Context) error {
-	if now := s.cfg.Clock.Now(); !now.Before(s.due()) {
+	if now := s.upkeep.clock.Now(); !now.Before(s.due()) {
 		s.setDue(now.Add(maintainEvery))
 		return s.Maintain(ctx)
 	}
@@ -62,7 +66,7 @@ func (s *Store) setDue(t time.Time) {
 
 // AwaitDue returns when something is due for Tend, or ctx ends.
 func (s *Store) AwaitDue(ctx context.Context) error {
-	wait := s.due().Sub(s.cfg.Clock.Now())
+	wait := s.due().Sub(s.upkeep.clock.Now())
 	var pressed <-chan struct{}
 	if s.engine != nil {
 		pressed = s.engine.Pressed()
@@ -74,7 +78,7 @@ func (s *Store) AwaitDue(ctx context.Context) error {
 		return ctx.Err()
 	}
 	over := make(chan struct{})
-	stop := s.cfg.Clock.AfterFunc(wait, func() { close(over) })
+	stop := s.upkeep.clock.AfterFunc(wait, func() { close(over) })
 	defer stop()
 	select {
 	case <-over:
@@ -98,7 +102,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.reclaim(ctx); err != nil {
 		return err
 	}
-	s.tended.Store(s.cfg.Clock.Now().UnixNano())
+	s.tended.Store(s.upkeep.clock.Now().UnixNano())
 	return nil
 }
 
@@ -108,7 +112,7 @@ func (s *Store) keep() int64 {
 	for _, size := range s.index.Sizes() {
 		objects += size.Objects
 	}
-	return min(keepBehind, max(keepLeast, objects/4))
+	return min(keepBehind, max(keepLeast, objects/keepShare))
 }
 
 // Relieve forgets all history but that of the last moment, if the quota is nearly spent and that gains something. It is called oftener
@@ -116,25 +120,40 @@ func (s *Store) keep() int64 {
 func (s *Store) Relieve(ctx context.Context) error {
 	s.compactMu.Lock()
 	defer s.compactMu.Unlock()
-	if s.engine == nil || !s.gains() {
+	if s.engine == nil {
 		return nil
 	}
-	begin := s.cfg.Clock.Now()
+	if !s.gains() {
+		if s.engine.Need() != engine.Full {
+			s.judge()
+		}
+		return nil
+	}
+	begin := s.upkeep.clock.Now()
 	target := max(s.upkeep.pressed, s.upkeep.marked)
 	s.upkeep.pressed = s.index.Revision()
 	err := s.compactTo(ctx, target)
 	if err == nil {
 		err = s.reclaim(ctx)
 	}
-	s.upkeep.relieved = s.cfg.Clock.Now()
+	s.upkeep.relieved = s.upkeep.clock.Now()
 	s.upkeep.took = s.upkeep.relieved.Sub(begin)
 	s.upkeep.inUse = s.engine.Stats().DBInUse
+	s.judge()
 	return err
+}
+
+// judge tells the engine that what is stored fills the quota once two calls in a row have not helped: the second has forgotten what the
+// first had found.
+func (s *Store) judge() {
+	full := s.engine.Need() == engine.Full
+	s.engine.Judge(full && s.upkeep.full)
+	s.upkeep.full = full
 }
 
 // gains tells whether to forget history early.
 func (s *Store) gains() bool {
-	u, now := &s.upkeep, s.cfg.Clock.Now()
+	u, now := &s.upkeep, s.upkeep.clock.Now()
 	if now.Sub(u.relieved) < relieveRest*u.took {
 		return false
 	}
@@ -195,7 +214,7 @@ func (s *Store) settle(ctx context.Context) (bool, error) {
 
 // Passes tells whether an error of the store is of the moment: its disk is slow or full, or its engine is being opened anew.
 func Passes(err error) bool {
-	for _, passing := range []error{ErrStalled, ErrNoSpace, ErrClosed, engine.ErrClosed} {
+	for _, passing := range []error{ErrStalled, ErrNoSpace, ErrAway, ErrClosed, engine.ErrClosed} {
 		if errors.Is(err, passing) {
 			return true
 		}
@@ -218,6 +237,7 @@ func (s *Store) compactTo(ctx context.Context, revision int64) error {
 	if err := s.host.Compact(ctx, revision); err != nil && !errors.Is(err, engine.ErrCompacted) {
 		return fmt.Errorf("cannot compact store to %d: %w", revision, err)
 	}
+	revision = s.forgotten(revision)
 	s.compacted.Store(revision)
 	s.index.Forget(revision)
 	return nil

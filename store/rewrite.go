@@ -9,11 +9,13 @@ import (
 )
 
 const (
-	// leastWaste is what a rewrite of the database must gain, in bytes, beside half of the file; smallWaste where no more than smallStore
-	// is in use, so that the rewrite is hardly noticed.
+	// leastWaste is what a rewrite of the database must gain, in bytes, beside a share of the file, here as its divisor.
 	leastWaste = 64 << 20
-	smallWaste = 1 << 20
+	wasteShare = 2
+	// smallStore is how much may be in use for a rewrite to be hardly noticed; then it need not gain so much.
 	smallStore = 16 << 20
+	smallWaste = 256 << 10
+	smallShare = 6
 	// largestOnline is the most that may be in use for a rewrite while the node runs; more would keep writes waiting for too long. When the
 	// quota presses there is no such bound.
 	largestOnline = 2 << 30
@@ -34,11 +36,11 @@ type rewrites struct{ last time.Time }
 
 // wasteful tells whether so much of a file of size bytes is holes that it should be rewritten.
 func wasteful(size, inUse int64) bool {
-	waste, least := size-inUse, int64(leastWaste)
+	waste := size - inUse
 	if inUse <= smallStore {
-		least = smallWaste
+		return waste >= smallWaste && waste > size/smallShare
 	}
-	return waste >= least && waste > size/2
+	return waste >= leastWaste && waste > size/wasteShare
 }
 
 // rewrite makes the file smaller if that is worth the wait of the writes meanwhile.
@@ -46,7 +48,7 @@ func (s *Store) rewrite(ctx context.Context) error {
 	if !s.rewriteDue(ctx) {
 		return nil
 	}
-	s.upkeep.rewrites.last = s.cfg.Clock.Now()
+	s.upkeep.rewrites.last = s.upkeep.clock.Now()
 	before := s.engine.Stats()
 	limited, cancel := context.WithTimeout(ctx, rewriteFor)
 	defer cancel()
@@ -54,7 +56,7 @@ func (s *Store) rewrite(ctx context.Context) error {
 	switch {
 	case err == nil:
 		s.cfg.Log.Info("the store's file was rewritten without its holes", "dir", s.cfg.Dir, "MB", before.DBSize>>20, "freedMB", freed>>20,
-			"took", s.cfg.Clock.Now().Sub(s.upkeep.rewrites.last).Round(time.Millisecond))
+			"took", s.upkeep.clock.Now().Sub(s.upkeep.rewrites.last).Round(time.Millisecond))
 	case errors.Is(err, engine.ErrClosed), ctx.Err() != nil:
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
@@ -67,7 +69,7 @@ func (s *Store) rewrite(ctx context.Context) error {
 
 // rewriteDue tells whether there is something to gain and the moment is good: nobody writes, or the quota presses.
 func (s *Store) rewriteDue(ctx context.Context) bool {
-	st, since := s.engine.Stats(), s.cfg.Clock.Now().Sub(s.upkeep.rewrites.last)
+	st, since := s.engine.Stats(), s.upkeep.clock.Now().Sub(s.upkeep.rewrites.last)
 	switch {
 	case st.Bloated && st.DBSize-st.DBInUse >= st.DBSize/bloatShare:
 		return since >= pressedRest
@@ -82,5 +84,5 @@ func (s *Store) rewriteDue(ctx context.Context) bool {
 // quiet looks for a moment whether anybody writes.
 func (s *Store) quiet(ctx context.Context) bool {
 	before := s.index.Revision()
-	return s.cfg.Clock.Sleep(ctx, quietFor) == nil && s.index.Revision()-before <= quietWrites
+	return s.upkeep.clock.Sleep(ctx, quietFor) == nil && s.index.Revision()-before <= quietWrites
 }

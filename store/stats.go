@@ -20,7 +20,7 @@ type Stats struct {
 
 // Stats counts.
 func (s *Store) Stats() Stats {
-	st := Stats{Revision: s.index.Revision(), CompactedRevision: s.settled.Load(), TendedFor: s.cfg.Clock.Now().Sub(time.Unix(0, s.tended.Load()))}
+	st := Stats{Revision: s.index.Revision(), CompactedRevision: s.settled.Load(), TendedFor: s.upkeep.clock.Now().Sub(time.Unix(0, s.tended.Load()))}
 	if s.engine != nil {
 		st.Stats, st.Local = s.engine.Stats(), true
 	}

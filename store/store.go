@@ -133,7 +133,7 @@ func openOn(ctx context.Context, cfg Config, host engine.Host) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, host: host, index: index.New(host), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log), leases: leases{turn: make(chan struct{}, 1)}}
+	s := &Store{cfg: cfg, host: host, index: index.New(host), group: guard.New(context.WithoutCancel(ctx), "store", cfg.Log), leases: leases{turn: make(chan struct{}, 1)}, upkeep: upkeep{clock: cfg.Clock}}
 	if err := s.load(ctx); err != nil {
 		_ = host.Close(ctx)
 		return nil, fmt.Errorf("cannot open store %s: %w", cfg.Dir, err)
@@ -183,7 +183,7 @@ func (s *Store) load(ctx context.Context) error {
 	}
 	s.index.Load(kvs, rev)
 	s.upkeep.marked = rev
-	s.tended.Store(s.cfg.Clock.Now().UnixNano())
+	s.tended.Store(s.upkeep.clock.Now().UnixNano())
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (s *Seat) admit(ctx context.Context, w ask) (*Member, error) {
 	if err := supervision.CheckFence(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.fits(m, w); err != nil {
+	if err := s.fits(ctx, m, w); err != nil {
 		return nil, err
 	}
 	if s.moving(m) {
@@ -64,10 +64,8 @@ func (s *Seat) admit(ctx context.Context, w ask) (*Member, error) {
 }
 
 // fits refuses a write that the disk or the quota has no room for.
-func (s *Seat) fits(m *Member, w ask) error {
-	now := s.cfg.Clock.Now()
-	unwritten, err := s.room.check(now, w.bytes, w.frees)
-	if err != nil {
+func (s *Seat) fits(ctx context.Context, m *Member, w ask) error {
+	if err := s.room.check(s.cfg.Clock.Now(), w.bytes, w.frees); err != nil {
 		s.books.forDisk.Add(1)
 		s.books.diskFull.begin(s.cfg.Log, "writes are refused", "reason", err)
 		return err
@@ -75,12 +73,14 @@ func (s *Seat) fits(m *Member, w ask) error {
 	if !w.frees {
 		s.books.diskFull.end(s.cfg.Log, "writes are taken again")
 	}
-	u := m.usage()
-	u.inUse += unwritten
-	if s.quota.near(u) {
-		s.quota.press(now)
+	err := s.within(m, w)
+	for limit := s.cfg.Clock.Now().Add(reliefFor); err != nil && !s.quota.spent.Load() && s.cfg.Clock.Now().Before(limit); err = s.within(m, w) {
+		// It may be history that fills the quota, which is about to be forgotten.
+		if err := s.cfg.Clock.Sleep(ctx, reliefLook); err != nil {
+			return err
+		}
 	}
-	if err := s.quota.check(u, w); err != nil {
+	if err != nil {
 		s.books.forQuota.Add(1)
 		s.books.overQuota.begin(s.cfg.Log, "writes are refused", "reason", err)
 		return err
@@ -89,6 +89,27 @@ func (s *Seat) fits(m *Member, w ask) error {
 		s.books.overQuota.end(s.cfg.Log, "writes are taken again: the store is below its quota")
 	}
 	return nil
+}
+
+// within refuses a write over the quota, and calls for maintenance near it.
+func (s *Seat) within(m *Member, w ask) error {
+	now := s.cfg.Clock.Now()
+	u := s.used(m, now)
+	if s.quota.near(u) {
+		s.quota.press(now)
+	}
+	if err := s.quota.check(u, w); err != nil {
+		return err
+	}
+	s.quota.pending.add(now, w.bytes)
+	return nil
+}
+
+// used is what the database takes, with what it has yet to write.
+func (s *Seat) used(m *Member, now time.Time) usage {
+	u := m.usage()
+	u.inUse += s.quota.pending.add(now, 0)
+	return u
 }
 
 // moving tells whether nothing keeps a write from being begun.

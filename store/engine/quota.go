@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,6 +15,9 @@ const (
 	leastReserve = 64 << 20
 	// nearPercent of the quota is where history is forgotten at once, before anything is refused.
 	nearPercent = 80
+	// reliefFor is how long a write waits over the quota for history to be forgotten, reliefLook how often it looks.
+	reliefFor  = 4 * time.Second
+	reliefLook = 50 * time.Millisecond
 	// pressEvery is the least time between two calls for maintenance.
 	pressEvery = 250 * time.Millisecond
 )
@@ -25,6 +29,29 @@ type quota struct {
 	// called is when maintenance was last called for, in nanoseconds; calls has room for one call.
 	called atomic.Int64
 	calls  chan struct{}
+	// spent is set once maintenance has found that it is not history that fills the quota.
+	spent   atomic.Bool
+	pending unwritten
+}
+
+// unwritten counts what was let through and is not in the database's size yet: what came since the last commit but one.
+type unwritten struct {
+	mu           sync.Mutex
+	since        time.Time
+	last, before int64
+}
+
+// add counts n further bytes, and returns them all.
+func (u *unwritten) add(now time.Time, n int) int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if age := now.Sub(u.since); age >= 2*commitEvery {
+		u.since, u.before, u.last = now, 0, 0
+	} else if age >= commitEvery {
+		u.since, u.before, u.last = now, u.last, 0
+	}
+	u.last += int64(n)
+	return u.last + u.before
 }
 
 func newQuota(bytes int64) *quota {

@@ -36,9 +36,8 @@ type room struct {
 	free int64
 }
 
-// check refuses a write of n bytes that the disk has no room for. One that makes room may use a part of what others must leave. It also
-// tells how many bytes were let through lately that the database has yet to write.
-func (r *room) check(now time.Time, n int, frees bool) (unwritten int64, err error) {
+// check refuses a write of n bytes that the disk has no room for. One that makes room may use a part of what others must leave.
+func (r *room) check(now time.Time, n int, frees bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if since := now.Sub(r.looked); since > lookFor || r.fresh > lookBytes {
@@ -49,10 +48,10 @@ func (r *room) check(now time.Time, n int, frees bool) (unwritten int64, err err
 		need = lastBytes + 2*r.recent
 	}
 	if r.free < need {
-		return r.recent + r.fresh, full(r.dir, r.free, need)
+		return full(r.dir, r.free, need)
 	}
 	r.fresh += int64(n)
-	return r.recent + r.fresh, nil
+	return nil
 }
 
 // look asks the disk. The lock is held.

@@ -62,13 +62,10 @@ func (s *Seat) Refusal() error {
 		return err
 	}
 	now := s.cfg.Clock.Now()
-	unwritten, err := s.room.check(now, 0, false)
-	if err != nil {
+	if err := s.room.check(now, 0, false); err != nil {
 		return err
 	}
-	u := m.usage()
-	u.inUse += unwritten
-	if err := s.quota.check(u, ask{}); err != nil {
+	if err := s.quota.check(s.used(m, now), ask{}); err != nil {
 		return err
 	}
 	if !s.hold.on(now) && s.pace.stalled(now, m.applied()) {
@@ -76,6 +73,9 @@ func (s *Seat) Refusal() error {
 	}
 	return nil
 }
+
+// Judge notes whether the quota is spent by what is stored, after all history was forgotten that there was.
+func (s *Seat) Judge(spent bool) { s.quota.spent.Store(spent) }
 
 // Held tells whether writes wait for a work on the database whose end is known; what is read from memory is not concerned.
 func (s *Seat) Held() bool { return s.hold.on(s.cfg.Clock.Now()) }
