@@ -1,14 +1,11 @@
 package node
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 var (
 	snapshotsDesc     = prometheus.NewDesc("nodeactor_snapshots_total", "Saves of the store since the process started.", []string{"result"}, nil)
-	snapshotTimeDesc  = prometheus.NewDesc("nodeactor_snapshot_last_timestamp_seconds", "When the newest snapshot of the store was saved.", nil, nil)
 	snapshotSizeDesc  = prometheus.NewDesc("nodeactor_snapshot_last_bytes", "Size of the newest snapshot of the store.", nil, nil)
 	snapshotRevDesc   = prometheus.NewDesc("nodeactor_snapshot_last_revision", "Revision of the newest snapshot of the store.", nil, nil)
 	snapshotTookDesc  = prometheus.NewDesc("nodeactor_snapshot_last_duration_seconds", "How long saving it took.", nil, nil)
@@ -17,7 +14,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *saver) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{snapshotsDesc, snapshotTimeDesc, snapshotSizeDesc, snapshotRevDesc, snapshotTookDesc, snapshotWrongDesc} {
+	for _, d := range []*prometheus.Desc{snapshotsDesc, snapshotSizeDesc, snapshotRevDesc, snapshotTookDesc, snapshotWrongDesc} {
 		ch <- d
 	}
 }
@@ -36,7 +33,6 @@ func (s *saver) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(snapshotWrongDesc, failing)
 	if !last.Time.IsZero() {
-		gauge(snapshotTimeDesc, float64(last.Time.UnixNano())/float64(time.Second))
 		gauge(snapshotSizeDesc, float64(last.Size))
 		gauge(snapshotRevDesc, float64(last.Revision))
 	}

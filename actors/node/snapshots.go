@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/nodeactor/nodeactor/store"
@@ -53,7 +54,7 @@ func newSaver(cfg Config, source func() *store.Store, clock supervision.Clock, l
 	every, _ := snapshotPeriod(cfg.SnapshotEvery) // validated
 	return &saver{
 		dir: filepath.Join(cfg.DataDir, snapshot.Dir), every: every, keep: cfg.SnapshotKeep, source: source, clock: clock, log: log,
-		node: &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: cfg.NodeName}, turn: make(chan struct{}, 1),
+		node: &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: cfg.NodeName, UID: types.UID(cfg.NodeName)}, turn: make(chan struct{}, 1),
 	}
 }
 

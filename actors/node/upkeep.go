@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodeactor/nodeactor/store"
-	"github.com/nodeactor/nodeactor/store/snapshot"
 	"github.com/nodeactor/nodeactor/supervision"
 )
 
@@ -65,8 +63,8 @@ func (p *parts) storeNote() error {
 
 // lastSnapshot is when the newest snapshot was made.
 func (p *parts) lastSnapshot() (time.Time, bool) {
-	info, ok, err := snapshot.Latest(filepath.Join(p.cfg.DataDir, snapshot.Dir))
-	return info.Time, ok && err == nil
+	info, err := p.saver.last()
+	return info.Time, err == nil && !info.Time.IsZero()
 }
 
 // maintenance tends the store when something is due, and tells people when they have to do something.

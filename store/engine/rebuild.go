@@ -20,7 +20,7 @@ type RebuildConfig struct {
 	File     string // the database with its checksum behind it, as Snapshot and etcd's tools write it
 	Dir      string // absent or empty; made
 	NodeName string // name of the member
-	Bump     int64  // how much further than the database's last revision the member begins; all before it counts as compacted
+	Bump     int64  // how much further than the last change the database has the member begins; all before it counts as compacted
 	Log      *slog.Logger
 }
 

@@ -107,7 +107,7 @@ func restoreLocked(ctx context.Context, path, dir string, o Options) (<-chan str
 	if err != nil {
 		return nil, Restored{}, err
 	}
-	r := Restored{Snapshot: info, Revision: firstRevision(info, dir, o)}
+	r := Restored{Snapshot: info, Revision: beginning(info, dir, o)}
 	o.Progress("building the store")
 	if ended, err := build(ctx, r, dir, o); err != nil {
 		return tidy(dir, ended), Restored{}, err
@@ -130,8 +130,8 @@ func tidy(dir string, ended <-chan struct{}) <-chan struct{} {
 	return nil
 }
 
-// firstRevision is the one at which a store restored from a snapshot begins.
-func firstRevision(info Info, dir string, o Options) int64 {
+// beginning is the revision at which a store restored from a snapshot begins.
+func beginning(info Info, dir string, o Options) int64 {
 	return max(info.Revision, o.MinRevision, lastKnown(dir), floor(dir)) + revisionStep
 }
 
@@ -142,8 +142,8 @@ func lastKnown(dir string) int64 {
 	if _, err := os.Stat(path); err != nil {
 		return known
 	}
-	if revision, err := checkDatabase(path); err == nil {
-		return max(known, revision)
+	if found, err := checkDatabase(path); err == nil {
+		return max(known, found.newest)
 	}
 	return known
 }
@@ -153,9 +153,13 @@ func build(ctx context.Context, r Restored, dir string, o Options) (<-chan struc
 	if free, need := engine.FreeBytes(filepath.Dir(dir)), r.Snapshot.Size+engine.RoomToOpen(); free < need {
 		return nil, fmt.Errorf("%w: the disk has %d MB free and the restored store needs %d MB", ErrNoSpace, free>>20, need>>20)
 	}
+	found, err := lastRevisions(r.Snapshot.Path)
+	if err != nil {
+		return nil, err
+	}
 	at := placesOf(dir)
 	o.at("begin")
-	ended, err := engine.Rebuild(ctx, engine.RebuildConfig{File: r.Snapshot.Path, Dir: at.building, NodeName: o.NodeName, Bump: r.Revision - r.Snapshot.Revision, Log: o.Log})
+	ended, err := engine.Rebuild(ctx, engine.RebuildConfig{File: r.Snapshot.Path, Dir: at.building, NodeName: o.NodeName, Bump: r.Revision - found.stored, Log: o.Log})
 	if err != nil {
 		return ended, full(err)
 	}

@@ -108,8 +108,8 @@ func fill(ctx context.Context, f *os.File, source Source, o SaveOptions, info *I
 		return err
 	}
 	info.Size = s.written
-	var err error
-	info.Revision, err = checkDatabase(f.Name())
+	found, err := checkDatabase(f.Name())
+	info.Revision = found.newest
 	return err
 }
 

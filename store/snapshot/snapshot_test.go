@@ -139,3 +139,47 @@ func TestSaveVerifyRestore(t *testing.T) {
 		t.Errorf("the store that was moved aside holds %v", got)
 	}
 }
+
+// TestEmptyStores holds that a store in which there is nothing, because nothing ever was or because all is deleted and forgotten, keeps its
+// revision in a snapshot, and is restored above it.
+func TestEmptyStores(t *testing.T) {
+	for name, fill := range map[string]func(*testing.T, *engine.Member){
+		"nothing ever was": func(*testing.T, *engine.Member) {},
+		"all is forgotten": func(t *testing.T, m *engine.Member) {
+			for i := range 20 {
+				put(t, m, "/registry/x", fmt.Sprint(i))
+			}
+			r, err := m.Txn(t.Context(), engine.Write{Key: "/registry/x", Expect: engine.AnyRevision, Delete: true})
+			if err == nil {
+				err = m.Compact(t.Context(), r.Revision)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(200 * time.Millisecond) // the forgetting itself is done in the background
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			m, end := openEngine(t, filepath.Join(dir, "store"))
+			fill(t, m)
+			want := m.Revision()
+			info, err := Save(t.Context(), filepath.Join(dir, Dir), Manual, m.Snapshot, SaveOptions{})
+			if err != nil || info.Revision != want {
+				t.Fatalf("saved %+v, %v; the store is at %d", info, err, want)
+			}
+			end()
+			r, err := Restore(t.Context(), info.Path, filepath.Join(dir, "store"), Options{NodeName: testNode, Aside: true, Log: discard()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, _ = openEngine(t, filepath.Join(dir, "store"))
+			if m.Revision() != r.Revision || r.Revision <= want {
+				t.Errorf("the store begins at %d, restore said %d, it was at %d", m.Revision(), r.Revision, want)
+			}
+			if got := read(t, m); len(got) > 0 {
+				t.Errorf("restored %v", got)
+			}
+		})
+	}
+}

@@ -53,7 +53,7 @@ func verify(ctx context.Context, path string) (Info, error) {
 	if err := checkSum(ctx, f, stat); err != nil {
 		return Info{}, err
 	}
-	revision, err := checkDatabase(path)
+	found, err := checkDatabase(path)
 	if err != nil {
 		return Info{}, err
 	}
@@ -61,7 +61,7 @@ func verify(ctx context.Context, path string) (Info, error) {
 	if !named {
 		info.Time = stat.ModTime().UTC().Truncate(time.Second)
 	}
-	info.Path, info.Size, info.Revision = path, stat.Size(), revision
+	info.Path, info.Size, info.Revision = path, stat.Size(), found.newest
 	return info, nil
 }
 
@@ -101,18 +101,24 @@ func (w writer) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// checkDatabase walks the pages of the database at path, whatever is behind them, and returns its last revision.
-func checkDatabase(path string) (revision int64, err error) {
-	if err := boltcheck.File(path); errors.Is(err, boltcheck.ErrCorrupt) {
-		return 0, fmt.Errorf("it is %w: %w", ErrDamaged, err)
-	} else if err != nil {
-		return 0, err
-	}
-	return lastRevision(path)
+// revisions are the last ones of a database.
+type revisions struct {
+	newest int64 // of the store
+	stored int64 // of what is still kept; less when compaction has removed the last change, 0 when nothing is left
 }
 
-// lastRevision is the last revision of the database at path, whose pages are in order. It does not wait for one that is being written to.
-func lastRevision(path string) (revision int64, err error) {
+// checkDatabase walks the pages of the database at path, whatever is behind them, and returns its last revisions.
+func checkDatabase(path string) (revisions, error) {
+	if err := boltcheck.File(path); errors.Is(err, boltcheck.ErrCorrupt) {
+		return revisions{}, fmt.Errorf("it is %w: %w", ErrDamaged, err)
+	} else if err != nil {
+		return revisions{}, err
+	}
+	return lastRevisions(path)
+}
+
+// lastRevisions reads the database at path, whose pages are in order. It does not wait for one that is being written to.
+func lastRevisions(path string) (found revisions, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -121,34 +127,36 @@ func lastRevision(path string) (revision int64, err error) {
 	}()
 	db, err := bbolt.Open(path, 0o400, &bbolt.Options{ReadOnly: true, Timeout: openTimeout})
 	if err != nil {
-		return 0, fmt.Errorf("cannot open its database: %w", err)
+		return found, fmt.Errorf("cannot open its database: %w", err)
 	}
 	defer func() { _ = db.Close() }()
 	err = db.View(func(tx *bbolt.Tx) error {
-		revision, err = newestRevision(tx)
+		found, err = readRevisions(tx)
 		return err
 	})
-	return revision, err
+	return found, err
 }
 
-// newestRevision is that of the last change, or of the last compaction, which may have removed it.
-func newestRevision(tx *bbolt.Tx) (int64, error) {
+// firstRevision is that of a store that was never written to.
+const firstRevision = 1
+
+func readRevisions(tx *bbolt.Tx) (found revisions, err error) {
 	keys := tx.Bucket([]byte(keyBucket))
 	if keys == nil {
-		return 0, fmt.Errorf("it is %w: its database is not that of a store", ErrDamaged)
+		return found, fmt.Errorf("it is %w: its database is not that of a store", ErrDamaged)
 	}
-	var newest int64
 	if last, _ := keys.Cursor().Last(); len(last) >= revisionBytes {
-		newest = int64(binary.BigEndian.Uint64(last))
+		found.stored = int64(binary.BigEndian.Uint64(last))
 	}
+	found.newest = max(found.stored, firstRevision)
 	if meta := tx.Bucket([]byte(metaBucket)); meta != nil {
 		for _, name := range []string{finishedCompact, scheduledCompact} {
 			if v := meta.Get([]byte(name)); len(v) >= revisionBytes {
-				newest = max(newest, int64(binary.BigEndian.Uint64(v)))
+				found.newest = max(found.newest, int64(binary.BigEndian.Uint64(v)))
 			}
 		}
 	}
-	return newest, nil
+	return found, nil
 }
 
 // cause strips the path from an error of a file: our own message names it already.
