@@ -122,7 +122,7 @@ func (s *Seat) moving(m *Member) bool {
 func (s *Seat) heldBack(ctx context.Context, m *Member) error {
 	s.books.held.Add(1)
 	defer s.books.held.Add(-1)
-	if !s.hold.on(s.cfg.Clock.Now()) {
+	if now := s.cfg.Clock.Now(); !s.hold.on(now) && (m.Solo() || s.pace.silence(now) > blameDisk) {
 		s.books.waiting.begin(s.cfg.Log, "writes wait: none has reached the disk for a while", "dir", s.cfg.Dir)
 	}
 	err := s.flowing(ctx, m, queueFor)
@@ -146,6 +146,12 @@ func (s *Seat) flowing(ctx context.Context, m *Member, limit time.Duration) erro
 			return m.translate(m.Err())
 		case !held && !s.pace.stalled(now, m.applied()):
 			return nil
+		case m.Outage() != nil && limit > 0:
+			return m.Outage()
+		case m.Outage() != nil:
+			if err := s.led(ctx, m); err != nil {
+				return err
+			}
 		case limit > 0 && now.Sub(begin) >= limit:
 			return fmt.Errorf("%w: no write has reached the disk for %s; look at the disk of %s", ErrStalled, s.pace.silence(now).Round(time.Second), s.cfg.Dir)
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"time"
 
@@ -15,8 +16,42 @@ import (
 	"go.uber.org/zap"
 )
 
-// serverConfig is the whole configuration of a member that is alone: no listener, no periodic work, no own compaction.
+// serverConfig is the whole configuration of a member. One without peers has no listener; none does periodic work or compacts by itself.
 func serverConfig(cfg Config, log *zap.Logger) (config.ServerConfig, error) {
+	sc, err := soloConfig(cfg, log)
+	if err != nil || cfg.Peers == nil {
+		return sc, err
+	}
+	return withPeers(sc, cfg)
+}
+
+// withPeers makes the configuration of a member that is alone that of one with others.
+func withPeers(sc config.ServerConfig, cfg Config) (config.ServerConfig, error) {
+	p := cfg.Peers
+	if err := p.check(cfg.NodeName); err != nil {
+		return sc, fmt.Errorf("%w: %w", errPeers, err)
+	}
+	urls, err := p.urls()
+	if err != nil {
+		return sc, fmt.Errorf("%w: %w", errPeers, err)
+	}
+	sc.PeerURLs, sc.PeerTLSInfo, sc.LocalAddress = urls, p.tlsInfo(), p.Source
+	sc.TickMs, sc.ElectionTicks = peerTickMs, peerElectionTicks
+	if sc.InitialPeerURLsMap == nil {
+		return sc, nil // it has members already
+	}
+	if sc.InitialPeerURLsMap, err = p.cluster(cfg.NodeName); err != nil {
+		return sc, fmt.Errorf("%w: %w", errPeers, err)
+	}
+	if p.Token != "" {
+		sc.InitialClusterToken = p.Token
+	}
+	sc.NewCluster = !p.Join
+	return sc, nil
+}
+
+// soloConfig is the configuration of a member that is alone.
+func soloConfig(cfg Config, log *zap.Logger) (config.ServerConfig, error) {
 	urls := types.MustNewURLs([]string{peerURL})
 	sc := config.ServerConfig{
 		Name:                        cfg.NodeName,

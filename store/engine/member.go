@@ -28,9 +28,13 @@ func (m *Member) Fail(err error) { m.failed.set(err) }
 
 // Txn implements Engine.
 func (m *Member) Txn(ctx context.Context, w Write) (Result, error) {
-	resp, err := m.server.Txn(ctx, txnRequest(w))
+	var resp *pb.TxnResponse
+	begun, err := m.together(ctx, func(ctx context.Context) (err error) {
+		resp, err = m.server.Txn(ctx, txnRequest(w))
+		return err
+	})
 	if err != nil {
-		return Result{}, m.translate(err)
+		return Result{}, m.outcome(begun, err)
 	}
 	res := Result{Revision: resp.Header.GetRevision(), Done: resp.Succeeded}
 	if !res.Done {
@@ -133,10 +137,12 @@ func readPage(ctx context.Context, kv mvcc.ReadView, from, to string, revision, 
 // Barrier implements Engine.
 func (m *Member) Barrier(ctx context.Context) (int64, error) {
 	var rev atomic.Int64
-	err := m.beside(ctx, "read barrier", func(ctx context.Context) error {
-		err := m.readNotify(ctx)
-		rev.Store(m.server.KV().Rev())
-		return err
+	_, err := m.together(ctx, func(ctx context.Context) error {
+		return m.beside(ctx, "read barrier", func(ctx context.Context) error {
+			err := m.readNotify(ctx)
+			rev.Store(m.server.KV().Rev())
+			return err
+		})
 	})
 	return rev.Load(), m.translate(err)
 }
@@ -154,7 +160,8 @@ func (m *Member) readNotify(ctx context.Context) error {
 
 // passing reports whether err is of the moment.
 func passing(err error) bool {
-	for _, e := range []error{etcderrors.ErrLeaderChanged, etcderrors.ErrTimeout, etcderrors.ErrTimeoutDueToLeaderFail, etcderrors.ErrTimeoutWaitAppliedIndex} {
+	for _, e := range []error{etcderrors.ErrLeaderChanged, etcderrors.ErrTimeout, etcderrors.ErrTimeoutDueToLeaderFail,
+		etcderrors.ErrTimeoutDueToConnectionLost, etcderrors.ErrTimeoutWaitAppliedIndex, etcderrors.ErrNoLeader} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -170,7 +177,11 @@ func (m *Member) Solo() bool { return m.solo.Load() }
 
 // Grant implements Engine.
 func (m *Member) Grant(ctx context.Context, ttl int64) (int64, error) {
-	resp, err := m.server.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: ttl})
+	var resp *pb.LeaseGrantResponse
+	_, err := m.together(ctx, func(ctx context.Context) (err error) {
+		resp, err = m.server.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: ttl})
+		return err
+	})
 	if err != nil {
 		return 0, m.translate(err)
 	}
@@ -179,7 +190,11 @@ func (m *Member) Grant(ctx context.Context, ttl int64) (int64, error) {
 
 // Compact implements Engine. It returns when the forgetting is decided; the space is freed in the background.
 func (m *Member) Compact(ctx context.Context, revision int64) error {
-	if _, err := m.server.Compact(ctx, &pb.CompactionRequest{Revision: revision}); err != nil {
+	_, err := m.together(ctx, func(ctx context.Context) error {
+		_, err := m.server.Compact(ctx, &pb.CompactionRequest{Revision: revision})
+		return err
+	})
+	if err != nil {
 		return m.translate(err)
 	}
 	m.compactedTo.Store(revision)
@@ -229,7 +244,7 @@ func (m *Member) Status() Status {
 func (m *Member) Close(ctx context.Context) error {
 	m.stop.Do(func() {
 		m.dead.Store(m.Err() != nil)
-		m.group.Go("engine stop", func(context.Context) error { m.server.HardStop(); return nil }, func(error) { close(m.stopped) })
+		m.group.Go("engine stop", func(context.Context) error { m.end(); return nil }, func(error) { close(m.stopped) })
 		m.failed.set(ErrClosed)
 	})
 	select {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -59,6 +61,10 @@ type Config struct {
 	QuotaBytes int64
 	Clock      supervision.Clock
 	Log        *slog.Logger
+	// Peers is how the member meets others; nil = it is alone and has no listener.
+	Peers *Peers
+	// BeforeMembershipChange is called before the members are changed; its error prevents that. nil = nothing.
+	BeforeMembershipChange func(ctx context.Context) error
 }
 
 // Member is an etcd member in this process.
@@ -79,6 +85,20 @@ type Member struct {
 	seen *seen
 	// copies is how many copies of the database are being written.
 	copies atomic.Int64
+
+	// What a member with others has besides; peers is nil for one without.
+	peers      *Peers
+	dir        string
+	log        *slog.Logger
+	listener   net.Listener
+	peerServer *http.Server
+	peerClient *http.Client
+	quorum     quorum
+	before     func(ctx context.Context) error
+	membersMu  sync.Mutex // one change of members at a time
+	unsure     bool       // it is not known how a change of members ended
+	compared   int64      // revision at which all members were found to have the same
+	disagree   atomic.Pointer[[]string]
 }
 
 var _ Engine = (*Member)(nil)
@@ -98,7 +118,8 @@ func open(ctx context.Context, cfg Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{lock: lock, clock: cfg.Clock, failed: newFailure(), stopped: make(chan struct{}), group: guard.New(context.WithoutCancel(ctx), "engine", cfg.Log)}
+	m := &Member{lock: lock, clock: cfg.Clock, failed: newFailure(), stopped: make(chan struct{}), group: guard.New(context.WithoutCancel(ctx), "engine", cfg.Log),
+		peers: cfg.Peers, dir: cfg.Dir, log: cfg.Log, before: cfg.BeforeMembershipChange}
 	if err := tidy(cfg.Dir); err != nil {
 		m.release()
 		return nil, err
@@ -145,6 +166,7 @@ func lockDir(dir string) (*os.File, error) {
 
 func (m *Member) release() {
 	m.group.Cancel()
+	m.closePeers()
 	_ = m.lock.Close()
 }
 
@@ -159,17 +181,19 @@ func (m *Member) start(ctx context.Context, cfg Config) (booted bool, err error)
 		if found, err = mend(cfg); err != nil {
 			return err
 		}
-		sc, err := serverConfig(cfg, newLogger(cfg.Log, m.failed))
+		sc, err := serverConfig(cfg, newLogger(m.libraryLog(), m.failed))
 		if err != nil {
+			return err
+		}
+		if err := m.meetPeers(sc); err != nil {
 			return err
 		}
 		server, err := etcdserver.NewServer(sc)
 		if err != nil {
-			return err
+			return m.notJoined(sc, err)
 		}
 		m.server = server
-		server.Start()
-		return nil
+		return m.begin(ctx, sc)
 	}, func(err error) { done <- err })
 	select {
 	case err = <-done:
@@ -189,15 +213,18 @@ func (m *Member) waitReady(ctx context.Context, dir string, found survey) error 
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := m.waitSettled(ctx); err != nil {
-		return fmt.Errorf("no leader: %w", err)
+		return m.noLeader(ctx, err)
 	}
 	if _, err := m.Barrier(ctx); err != nil {
-		return fmt.Errorf("no leader: %w", err)
+		return m.noLeader(ctx, err)
 	}
 	if have := m.Revision(); have < found.seen {
 		return damage(newestLog(dir), fmt.Errorf("%w: the store has revision %d, and revision %d was acknowledged", errBehind, have, found.seen))
 	}
 	m.solo.Store(len(m.server.Cluster().Members()) <= 1)
+	if err := m.join(ctx); err != nil {
+		return err
+	}
 	return m.openSeen(dir)
 }
 

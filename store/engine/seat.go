@@ -17,6 +17,8 @@ const (
 	closeLimit = 3 * time.Second
 	// lookEvery is how often a seat that waits for its disk looks at it again.
 	lookEvery = 100 * time.Millisecond
+	// blameDisk is how long a log shared with other members stands still before the disk is suspected rather than their leader.
+	blameDisk = 5 * time.Second
 )
 
 // Seat is an Engine that outlives its members: one is seated, fails, and is followed by the next on the same directory. While it is empty
@@ -29,6 +31,7 @@ type Seat struct {
 	quota  *quota
 	hold   hold
 	books  books
+	twins  twins
 
 	mu sync.Mutex // one change of member at a time
 	// left is a member that was taken away and did not end in time.
@@ -126,8 +129,8 @@ func (s *Seat) current() (*Member, error) {
 	return m, nil
 }
 
-// Txn implements Engine. A write that was begun and is held up, by its disk or by the loss of its member, waits for as long as ctx; when it
-// returns without ctx's error its outcome is known, but for ErrClosed.
+// Txn implements Engine. A write that was begun and is held up, by its disk or by the loss of its member, waits for as long as ctx; by the
+// loss of the quorum only for seconds. When it returns without ErrUnknown its outcome is known.
 func (s *Seat) Txn(ctx context.Context, w Write) (Result, error) {
 	m, err := s.admit(ctx, askOf(w))
 	if err != nil {
@@ -135,16 +138,10 @@ func (s *Seat) Txn(ctx context.Context, w Write) (Result, error) {
 	}
 	begin := s.cfg.Clock.Now()
 	s.pace.begin(begin, m.applied())
-	res, err := m.Txn(ctx, w)
-	for (errors.Is(err, ErrStalled) || errors.Is(err, ErrClosed)) && ctx.Err() == nil {
-		if m, err = s.answering(ctx, m); err != nil {
-			break
-		}
-		if res, err = m.Txn(ctx, w); err == nil {
-			res = res.recognise(w)
-		}
-	}
-	s.pace.end(err == nil || ctx.Err() == nil)
+	try := attempt{seat: s, w: w, since: m.Revision(), twin: s.twins.begin(w), do: (*Member).Txn}
+	res, err := try.run(ctx, m)
+	try.twin.done(err)
+	s.pace.end(!errors.Is(err, ErrUnknown))
 	if err == nil {
 		s.books.commits.add(s.cfg.Clock.Now().Sub(begin))
 	}
@@ -155,6 +152,9 @@ func (s *Seat) Txn(ctx context.Context, w Write) (Result, error) {
 func (s *Seat) answering(ctx context.Context, m *Member) (*Member, error) {
 	if m.Err() == nil {
 		err := s.flowing(ctx, m, 0)
+		if err == nil {
+			err = s.led(ctx, m)
+		}
 		if err == nil || m.Err() == nil {
 			return m, err
 		}
@@ -168,20 +168,6 @@ func (s *Seat) answering(ctx context.Context, m *Member) (*Member, error) {
 		}
 	}
 	return nil, m.translate(m.Err())
-}
-
-// recognise finds that a repeated write had been done the first time: the repetition's condition fails on what it left itself.
-func (r Result) recognise(w Write) Result {
-	if r.Done || w.Expect == AnyRevision {
-		return r
-	}
-	switch {
-	case w.Delete && r.Current == nil:
-		r.Done = true
-	case !w.Delete && r.Current != nil && r.Current.ModRevision > w.Expect && string(r.Current.Value) == string(w.Value):
-		r.Done, r.Revision, r.Current = true, r.Current.ModRevision, nil
-	}
-	return r
 }
 
 // Range implements Engine.

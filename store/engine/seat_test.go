@@ -80,30 +80,6 @@ func fillUntilDead(t *testing.T, m *Member) (acked int) {
 	return acked
 }
 
-// TestRepeatedWriteIsRecognised: what became of a write whose answer was lost is told from what is there.
-func TestRepeatedWriteIsRecognised(t *testing.T) {
-	mine := &KV{Value: []byte("a"), ModRevision: 7}
-	for _, c := range []struct {
-		name string
-		res  Result
-		w    Write
-		want bool
-	}{
-		{"mine", Result{Current: mine}, Write{Expect: 5, Value: []byte("a")}, true},
-		{"created", Result{Current: mine}, Write{Expect: 0, Value: []byte("a")}, true},
-		{"another's", Result{Current: mine}, Write{Expect: 5, Value: []byte("b")}, false},
-		{"guard failed", Result{Current: mine}, Write{Expect: 7, Value: []byte("a")}, false},
-		{"gone", Result{}, Write{Expect: 5, Delete: true}, true},
-		{"not gone", Result{Current: mine}, Write{Expect: 5, Delete: true}, false},
-		{"not there", Result{}, Write{Expect: 5, Value: []byte("a")}, false},
-	} {
-		got := c.res.recognise(c.w)
-		if got.Done != c.want || c.want && !c.w.Delete && got.Revision != 7 {
-			t.Errorf("%s: %+v", c.name, got)
-		}
-	}
-}
-
 // TestEmptySeatRefuses: without a member nothing is answered.
 func TestEmptySeatRefuses(t *testing.T) {
 	s := seatAt(t, t.TempDir())
