@@ -1,6 +1,7 @@
 package node
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -15,6 +16,12 @@ const (
 	busyWithin = 2 * time.Second
 	// quietLook is how often a node under load looks whether it still is, and quietBytes how much it allocates in that time at most when not.
 	quietLook, quietBytes = 500 * time.Millisecond, 8 << 20
+	// loadRoom is how many bytes of garbage a node under load makes at least before it is collected: collections of its small heap, several a
+	// second, would be one part in ten of its work. The trimmer gives the memory back when the load ends.
+	loadRoom = 128 << 20
+	// restPercent is the runtime's own pace, in percent of the live heap, which holds without load. leastPercent is the least under load: a
+	// large heap makes garbage of half its size, not of all of it.
+	restPercent, leastPercent = 100, 50
 )
 
 // trimmer gives back to the system, once a load has ended, the memory that only the load needed: the runtime would keep a good part of it
@@ -30,11 +37,15 @@ type trimmer struct {
 	last    time.Time // of the last collection that may be a sign of load
 	allocs  uint64    // in all, at the last look
 	trims   int
+	percent int // of the live heap that may become garbage, as it was set; 0 = the user has set one
 }
 
 // startTrimmer watches the collections of this process until the trimmer is stopped.
 func startTrimmer(clock supervision.Clock) *trimmer {
-	t := &trimmer{clock: clock}
+	t := &trimmer{clock: clock, percent: restPercent}
+	if os.Getenv("GOGC") != "" {
+		t.percent = 0
+	}
 	t.watch()
 	return t
 }
@@ -59,6 +70,26 @@ func (t *trimmer) collected() {
 		t.busy, t.allocs = true, allocated()
 		t.clock.AfterFunc(quietLook, t.look)
 	}
+	t.pace()
+}
+
+// pace sets how much garbage is made before the next collection. The lock is held.
+func (t *trimmer) pace() {
+	want := restPercent
+	if t.busy && !t.stopped {
+		want = percentOf(read("/gc/heap/live:bytes"))
+	}
+	// Setting it stops the world for a moment.
+	if t.percent == 0 || want == t.percent || t.percent*9 < want*10 && want*9 < t.percent*10 && want != restPercent {
+		return
+	}
+	t.percent = want
+	debug.SetGCPercent(want)
+}
+
+// percentOf is the pace under load for a heap of which so many bytes are live.
+func percentOf(live uint64) int {
+	return max(leastPercent, int(100*loadRoom/max(live, loadRoom/8)))
 }
 
 // look trims once the load is over.
@@ -75,6 +106,7 @@ func (t *trimmer) look() {
 		return
 	}
 	t.busy, t.last = false, time.Time{}
+	t.pace()
 	t.trims++
 	t.mu.Unlock()
 	debug.FreeOSMemory()
@@ -87,11 +119,15 @@ func (t *trimmer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopped = true
+	t.pace()
 }
 
 // allocated is how many bytes this process has allocated in all.
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+func allocated() uint64 { return read("/gc/heap/allocs:bytes") }
+
+// read reads a metric of the runtime.
+func read(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
