@@ -19,7 +19,8 @@ var (
 
 // item drops kind and apiVersion, which an object within a list does not have. The serializer writes them first.
 func (jsonFormat) item(raw []byte) ([]byte, bool) {
-	rest, ok := bytes.CutPrefix(bytes.TrimRight(raw, "\n"), []byte("{"))
+	raw = bytes.TrimRight(raw, "\n")
+	rest, ok := bytes.CutPrefix(raw, []byte("{"))
 	for _, member := range [][]byte{kindMember, groupMember} {
 		if !ok {
 			return nil, false
@@ -31,29 +32,22 @@ func (jsonFormat) item(raw []byte) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	out := make([]byte, 0, 1+len(rest))
-	return append(append(out, '{'), rest...), true
+	out := raw[len(raw)-len(rest)-1:]
+	out[0] = '{'
+	return out, true
 }
 
-func (jsonFormat) list(out, empty []byte, items [][]byte) ([]byte, bool) {
+func (jsonFormat) frame(empty []byte, _ int) (head, tail []byte, ok bool) {
 	at := bytes.LastIndex(empty, noItems)
 	if at < 0 {
-		return out, false
+		return nil, nil, false
 	}
 	at += len(noItems) - 1
-	size := len(empty) + len(items)
-	for _, i := range items {
-		size += len(i)
-	}
-	out = append(slices.Grow(out, size), empty[:at]...)
-	for n, i := range items {
-		if n > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, i...)
-	}
-	return append(out, empty[at:]...), true
+	return empty[:at], empty[at:], true
 }
+
+func (jsonFormat) separator() string { return "," }
+func (jsonFormat) sized() bool       { return false }
 
 // protobufFormat joins protobuf messages in the envelope of the API machinery.
 type protobufFormat struct{}
@@ -88,30 +82,24 @@ func (protobufFormat) item(raw []byte) ([]byte, bool) {
 	return append(out, u.Raw...), true
 }
 
-func (protobufFormat) list(out, empty []byte, items [][]byte) ([]byte, bool) {
+func (protobufFormat) frame(empty []byte, size int) (head, tail []byte, ok bool) {
 	u, ok := unwrap(empty)
 	if !ok {
-		return out, false
-	}
-	head := u.Raw
-	size := len(head)
-	for _, i := range items {
-		size += len(i)
+		return nil, nil, false
 	}
 	// What stands before and behind the message in the envelope is taken from the envelope of the empty list.
-	at := bytes.Index(empty, append(binary.AppendUvarint([]byte{rawTag}, uint64(len(head))), head...))
+	message := u.Raw
+	at := bytes.Index(empty, append(binary.AppendUvarint([]byte{rawTag}, uint64(len(message))), message...))
 	if at < 0 {
-		return out, false
+		return nil, nil, false
 	}
-	tail := empty[at+1+uvarintLen(len(head))+len(head):]
-	out = append(slices.Grow(out, len(empty)+size+binary.MaxVarintLen32), empty[:at]...)
-	out = binary.AppendUvarint(append(out, rawTag), uint64(size))
-	out = append(out, head...)
-	for _, i := range items {
-		out = append(out, i...)
-	}
-	return append(out, tail...), true
+	head = append(slices.Clone(empty[:at]), rawTag)
+	head = binary.AppendUvarint(head, uint64(len(message)+size))
+	return append(head, message...), empty[at+1+uvarintLen(len(message))+len(message):], true
 }
+
+func (protobufFormat) separator() string { return "" }
+func (protobufFormat) sized() bool       { return true }
 
 // rawTag begins the message within the envelope: field 2, bytes.
 const rawTag = 2<<3 | 2

@@ -82,7 +82,7 @@ func TestWritesWhatTheSerializerWrites(t *testing.T) {
 	} {
 		plain := encoderOf(c.ns, c.media, c.gv)
 		spliced := encoderOf(splice.Wrap(c.ns, splice.NewCache(1<<20)), c.media, c.gv)
-		for _, n := range []int{0, 1, 16, 300} {
+		for _, n := range []int{0, 1, 16, 300, 1200, 5000} {
 			want := encode(t, plain, c.list(n))
 			for _, pass := range []string{"cold", "warm"} {
 				if got := encode(t, spliced, c.list(n)); !bytes.Equal(got, want) {

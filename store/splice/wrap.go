@@ -3,15 +3,22 @@ package splice
 import (
 	"io"
 	"reflect"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// minItems is the length from which on a list is worth the trouble.
-const minItems = 16
+const (
+	// minItems is the length from which on a list is worth the trouble.
+	minItems = 16
+	// maxKept is the length up to which a list's encodings are kept: a longer one would push out everything else, itself included.
+	maxKept = 4096
+	// windowItems is how many items of a list are put together before they are written.
+	windowItems = 512
+	// maxPooled is the capacity in bytes up to which a buffer is kept for another list.
+	maxPooled = 8 << 20
+)
 
 // Wrap returns ns with its encoders of JSON and protobuf splicing lists from c. The cache may be shared between serializers.
 func Wrap(ns runtime.NegotiatedSerializer, c *Cache) runtime.NegotiatedSerializer {
@@ -53,10 +60,14 @@ func (s *serializer) format(e runtime.Encoder) format {
 
 // format is a wire format whose lists can be put together from items.
 type format interface {
-	// item reduces the encoding of an object to what it is within a list; false when it does not look as expected.
+	// item reduces the encoding of an object to what it is within a list, in place; false when it does not look as expected.
 	item(raw []byte) ([]byte, bool)
-	// list appends the encoding of an empty list joined with items; false when it does not look as expected.
-	list(out, empty []byte, items [][]byte) ([]byte, bool)
+	// frame splits the encoding of an empty list into what comes before and behind items of size bytes; false when it does not look as expected.
+	frame(empty []byte, size int) (head, tail []byte, ok bool)
+	// separator comes between two items.
+	separator() string
+	// sized tells that the size has to be known before the first item is written.
+	sized() bool
 }
 
 type encoder struct {
@@ -86,72 +97,6 @@ func (e *encoder) EncodeWithAllocator(obj runtime.Object, w io.Writer, a runtime
 		return inner.EncodeWithAllocator(obj, w, a)
 	}
 	return e.inner.Encode(obj, w)
-}
-
-// buffers holds what lists were put together in.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// maxPooled is the capacity in bytes up to which a buffer is kept for another list.
-const maxPooled = 8 << 20
-
-// splice encodes obj from its parts, in one write; false when it must be encoded as a whole, and nothing has been written then.
-func (e *encoder) splice(obj runtime.Object, w io.Writer) (bool, error) {
-	raws, ok := e.parts(obj)
-	if !ok {
-		return false, nil
-	}
-	empty, err := runtime.Encode(e.inner, emptied(obj))
-	if err != nil {
-		return false, nil
-	}
-	buf := buffers.Get().(*[]byte)
-	out, ok := e.format.list((*buf)[:0], empty, raws)
-	if ok {
-		_, err = w.Write(out)
-	}
-	if cap(out) <= maxPooled {
-		*buf = out
-		buffers.Put(buf)
-	}
-	return ok, err
-}
-
-// parts returns the encodings of the items of obj.
-func (e *encoder) parts(obj runtime.Object) ([][]byte, bool) {
-	items, ok := typedItems(obj)
-	if !ok {
-		return nil, false
-	}
-	keys, ok := e.keys(items)
-	if !ok {
-		return nil, false
-	}
-	raws := e.cache.get(keys, make([][]byte, 0, len(keys)))
-	return raws, e.fill(items, keys, raws)
-}
-
-// fill encodes the items that were not kept, and keeps them.
-func (e *encoder) fill(items reflect.Value, keys []key, raws [][]byte) bool {
-	fresh := make([]bool, len(keys))
-	some := false
-	for i, raw := range raws {
-		if raw != nil {
-			continue
-		}
-		whole, err := runtime.Encode(e.inner, items.Index(i).Addr().Interface().(runtime.Object))
-		if err != nil {
-			return false
-		}
-		var ok bool
-		if raws[i], ok = e.format.item(whole); !ok {
-			return false
-		}
-		fresh[i], some = true, true
-	}
-	if some {
-		e.cache.add(keys, raws, fresh)
-	}
-	return true
 }
 
 // typedItems returns the items of a list of many typed objects.
