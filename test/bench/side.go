@@ -94,6 +94,12 @@ func (p *peer) find(ctx context.Context) error {
 }
 
 func (p *peer) again(ctx context.Context) error {
+	// The script takes a process that was killed for running until its parent has noticed, which may be never in a container.
+	for _, process := range p.procs {
+		if err := os.Remove(filepath.Join(p.dir, process.name+".pid")); err != nil {
+			return err
+		}
+	}
 	if _, err := p.script(ctx, "start", "PEER_KEEP=1"); err != nil {
 		return err
 	}
