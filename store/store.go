@@ -78,6 +78,10 @@ type Config struct {
 	QuotaBytes int64
 	// Encryption is how values are stored; nil = as they are. It is closed by its owner, after the store.
 	Encryption *encryption.Encryption
+	// Peers is how the member meets others; nil = it is alone, without a listener.
+	Peers *Peers
+	// BeforeMembershipChange is called before the members are changed; its error prevents that. nil = nothing.
+	BeforeMembershipChange func(ctx context.Context) error
 }
 
 // Store is an open store. All methods are safe for concurrent use.
@@ -108,7 +112,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.External != nil {
 		return openExternal(ctx, cfg)
 	}
-	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, QuotaBytes: cfg.QuotaBytes, Clock: cfg.Clock, Log: cfg.Log})
+	seat := engine.NewSeat(engine.Config{Dir: cfg.Dir, NodeName: cfg.NodeName, QuotaBytes: cfg.QuotaBytes, Clock: cfg.Clock, Log: cfg.Log,
+		Peers: cfg.Peers, BeforeMembershipChange: cfg.BeforeMembershipChange})
 	s, err := openOn(ctx, cfg, seat)
 	if err != nil {
 		return nil, err

@@ -177,6 +177,10 @@ func (s *Store) fault(err error) error {
 		return nil
 	case errors.Is(err, engine.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("the object is larger than the store takes")
+	case errors.Is(err, engine.ErrUnknown):
+		return undecided(err)
+	case errors.Is(err, engine.ErrNoQuorum):
+		return leaderless(err)
 	case errors.Is(err, engine.ErrNoSpace), errors.Is(err, engine.ErrStalled):
 		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfter, err)
 	case errors.Is(err, engine.ErrReadOnly):
@@ -196,5 +200,23 @@ func refusal(code int32, reason metav1.StatusReason, after int32, err error) err
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: fmt.Sprintf("cannot write to the store: %v", err),
 		Details: &metav1.StatusDetails{RetryAfterSeconds: after},
+	}}
+}
+
+// undecided answers a write of which nobody knows whether it was done. It does not ask for another try: a client that made one by itself
+// would take what the first has left for somebody else's.
+func undecided(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,
+		Message: fmt.Sprintf("%v; read the object before you try again", err),
+	}}
+}
+
+// leaderless answers what needs more members of the store than there are.
+func leaderless(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: fmt.Sprintf("%v; reads that may be stale (resourceVersion=0) are served", err),
+		Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfter},
 	}}
 }
