@@ -11,9 +11,9 @@ KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/comp
 LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
 # What is run under the race detector, in one build of each package; the end-to-end tests drive the real binary instead, and
 # the proofs run in virtual time, many thousand times.
-UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm -e /test/faultmatrix -e /test/sim)
+UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm -e /test/faultmatrix -e /test/sim -e /test/interop)
 
-.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall bench crash clean
+.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall interop bench crash clean
 help: ## Show the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
@@ -53,13 +53,16 @@ faults: binaries ## Every fault in every child of a real node (needs root).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) NODEACTOR_FAULTS=all go test -count=1 -timeout 30m -v -run TestFaultsOfARealNode ./test/e2e/
 
 e2e: binaries ## End-to-end tests: the real binary, the real kubectl, real containers (needs root).
-	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -p 1 ./test/e2e/ ./test/crash/
+	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -p 1 ./test/e2e/ ./test/crash/ ./test/interop/
 
 stall: binaries ## A hundred stalls of the disk under load, four of them for half a minute (needs root, takes five minutes).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) NODEACTOR_STALLS=$${STALLS:-100} go test -count=1 -timeout 30m -v -run TestP01 ./test/e2e/
 
 vm: binaries ## Runtime and pod tests inside a virtual machine with pure cgroup v2.
 	@hack/vm.sh
+
+interop: binaries ## A kube-apiserver as it is published on a node's etcd API, for INTEROP_MINUTES (4) under load, and etcd's own tools (needs root).
+	NODEACTOR_BIN=$(CURDIR)/$(BIN) INTEROP_MINUTES=$${INTEROP_MINUTES:-4} go test -count=1 -timeout 60m -v ./test/interop/
 
 crash: binaries ## Kill the daemon a thousand times under load, and look for lost writes (about 15 min).
 	CRASH_ROUNDS=1000 NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -timeout 2h ./test/crash/

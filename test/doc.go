@@ -9,6 +9,7 @@
 //   - isolate runs a test binary again in a mount namespace of its own.
 //   - hostimage compares the host before and after.
 //   - e2e drives the real binary with the real kubectl and real containers; it needs root.
+//   - interop tries a node with programs of others: etcdctl, etcdutl, a kube-apiserver; it needs root.
 //   - vm runs test programs in a virtual machine with pure cgroup v2.
 //   - bench measures the product beside the upstream control plane.
 //

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // Access is what a client of the etcd protocol may do.
@@ -224,6 +225,10 @@ func (g gate) compact(ctx context.Context, r *pb.CompactionRequest, next grpc.Un
 
 func (g gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if _, err := g.check(ss.Context(), info.FullMethod, nil); err != nil {
+		if info.IsClientStream {
+			// A client that is still sending its first question would see the end of the stream, not the reason.
+			_ = ss.RecvMsg(&emptypb.Empty{})
+		}
 		return err
 	}
 	return next(srv, ss)

@@ -117,7 +117,7 @@ var Rows = []Entry{
 	worker("bootstrap", Stateless, "namespaces, default policy, the kubernetes Service", 30*second, 30*second, 10*second, slow),
 	group("listeners", "the ports of the API", core.OneForOne, leaf, restartWith(slow)),
 	worker("listener", Listener, "HTTPS for the API", 10*second, 30*second, 5*second, quick),
-	worker("etcd-listener", Listener, "the read-only etcd API", 10*second, 30*second, 5*second, quick),
+	worker("etcd-listener", Listener, "the etcd API", 10*second, 30*second, 5*second, quick),
 	worker("socket", Listener, "the local socket for images", 10*second, 30*second, 5*second, quick),
 	group("core", "what there is one of, each on its own", core.OneForOne, leaf, restartWith(slow)),
 	worker("cache", Stateful, "typed objects for everything in this process", 30*second, 30*second, 10*second, quick),
