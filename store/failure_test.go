@@ -104,3 +104,13 @@ func TestReopenKeepsReaders(t *testing.T) {
 		}
 	}
 }
+
+// freeBytes is what may still be written to the disk of dir.
+func freeBytes(t *testing.T, dir string) int64 {
+	t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	return int64(st.Bfree) * st.Bsize
+}

@@ -48,7 +48,7 @@ func tidy(dir string) error {
 			}
 		}
 	}
-	return errors.Join(os.RemoveAll(next), os.RemoveAll(dead))
+	return errors.Join(os.RemoveAll(next), os.RemoveAll(dead), sweepRewrites(dir))
 }
 
 func copyTree(to, from string) error {

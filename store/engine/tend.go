@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -232,6 +233,15 @@ func (m *Member) rewrite(dir string) error {
 		return err
 	}
 	return syncDir(filepath.Join(dir, memberDir, "snap"))
+}
+
+// sweepRewrites removes what rewrites have left that a crash has ended.
+func sweepRewrites(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, memberDir, "snap", "db.tmp*"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 // Stats is what an engine counts. Counts are since the process began.
