@@ -59,7 +59,9 @@ func (o *sharedObject) of(id runtime.Identifier) *encoding {
 // CacheEncode implements runtime.CacheableObject.
 func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
 	e := o.of(id)
+	sent.Add(1)
 	e.once.Do(func() {
+		encoded.Add(1)
 		var buf bytes.Buffer
 		e.err = encode(o.GetObject(), &buf)
 		e.raw = buf.Bytes()

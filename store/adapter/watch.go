@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// watchBuffer is how many events wait for a slow client before its watcher does.
-	watchBuffer = 100
+	// watchBuffer is how many events wait for a slow client before its watcher does. What comes after them waits in the store's ring, then in
+	// the engine's history: a client that does not read holds these and one batch, and nobody waits for it.
+	watchBuffer = 32
 	// bookmarkEvery is how often a quiet watcher that may be told so learns how far it has come.
 	bookmarkEvery = time.Minute
 	// progressEvery is the same for a watcher that asked for progress; only caches inside the process do.
@@ -105,7 +106,8 @@ func (s *Store) newWatcher(ctx context.Context, prefix string, opts storage.List
 
 // start fixes from where the watch begins, before Watch returns: what is written afterwards is seen.
 func (w *watcher) start(rv int64, opts storage.ListOptions) error {
-	if rv == 0 || wantsInitial(opts) {
+	// Resource version 0 asks for whatever is at hand.
+	if opts.ResourceVersion != "0" && (rv == 0 || wantsInitial(opts)) {
 		if err := w.store.barrier(w.ctx); err != nil {
 			return err
 		}

@@ -325,3 +325,30 @@ func TestConcurrentReaders(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestBatchesOfLargeObjectsAreSmall: what a subscriber that stands still may hold does not grow with the objects, from the ring or from history.
+func TestBatchesOfLargeObjectsAreSmall(t *testing.T) {
+	const size, n = 300 << 10, 20
+	j := newJournal()
+	x := New(j)
+	x.limit = n / 2
+	x.Load(nil, j.rev)
+	fromRing, fromHistory := x.Subscribe(SubscribeOptions{After: 1}), x.Subscribe(SubscribeOptions{After: 1})
+	defer fromRing.Close()
+	defer fromHistory.Close()
+	for i := range n {
+		b := j.write(false, fmt.Sprintf("/registry/a/%d", i))
+		b.Changes[0].KV.Value = make([]byte, size)
+		x.Apply(b)
+		if i == n/2-1 {
+			events, err := fromRing.Poll(context.Background())
+			if err != nil || len(events) != batchBytes/size+1 {
+				t.Errorf("%d events of %d bytes in a batch: %v", len(events), size, err)
+			}
+		}
+	}
+	events, err := fromHistory.Poll(context.Background())
+	if err != nil || len(events) != minHistoryEvents {
+		t.Errorf("%d events of %d bytes from history at once: %v", len(events), size, err)
+	}
+}

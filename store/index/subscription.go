@@ -9,10 +9,13 @@ import (
 )
 
 const (
-	// batchEvents bounds the events one Next returns, give or take one revision's worth.
-	batchEvents = 256
-	// historyEvents bounds the events read from the engine's history at once.
-	historyEvents = 1024
+	// batchEvents and batchBytes bound the events one Next returns, and their values, give or take one revision's worth: a subscriber that
+	// stands still holds as much.
+	batchEvents, batchBytes = 256, 1 << 20
+	// historyEvents bounds the events read from the engine's history at once, historyBytes about the bytes of their values.
+	historyEvents, historyBytes = 1024, 4 << 20
+	// minHistoryEvents are read at once however large they are.
+	minHistoryEvents = 16
 )
 
 // SubscribeOptions says which events are wanted.
@@ -229,13 +232,13 @@ func (s *Subscription) fresh() bool {
 // take merges the next events of all rings. The lock is held.
 func (s *Subscription) take() []Event {
 	var out []Event
-	for scanned := 0; ; scanned++ {
+	for scanned, bytes := 0, 0; ; scanned++ {
 		c := s.oldest()
 		if c == nil {
 			return out
 		}
 		e := c.r.ring.at(c.pos)
-		if scanned >= batchEvents && e.Revision != s.rev {
+		if (scanned >= batchEvents || bytes >= batchBytes) && e.Revision != s.rev {
 			return out
 		}
 		c.pos++
@@ -243,6 +246,7 @@ func (s *Subscription) take() []Event {
 			s.rev = e.Revision
 			if s.matches(e.Item.Key) {
 				out = append(out, *e)
+				bytes += len(e.Item.Value)
 			}
 		}
 	}
@@ -267,7 +271,7 @@ func (s *Subscription) oldest() *cursor {
 // replay reads from the engine's history what the rings have dropped, and goes live when it has caught up with them.
 func (s *Subscription) replay(ctx context.Context, upto int64) ([]Event, bool, error) {
 	from, to := span(s.prefixes)
-	changes, reached, err := s.index.history.History(ctx, from, to, s.rev, upto, historyEvents)
+	changes, reached, err := s.index.history.History(ctx, from, to, s.rev, upto, s.historyLimit())
 	switch {
 	case errors.Is(err, engine.ErrCompacted) && s.rev > s.after:
 		return nil, false, ErrOverflow
@@ -287,6 +291,19 @@ func (s *Subscription) replay(ctx context.Context, upto int64) ([]Event, bool, e
 	s.rev = max(s.rev, reached)
 	s.seek()
 	return out, true, nil
+}
+
+// historyLimit is how many events to read from history at once, by the size of the objects that there are.
+func (s *Subscription) historyLimit() int {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	limit := int64(historyEvents)
+	for _, c := range s.cursors {
+		if n := int64(c.r.tree.Len()); n > 0 {
+			limit = min(limit, historyBytes/max(c.r.bytes/n, 1))
+		}
+	}
+	return int(max(limit, minHistoryEvents))
 }
 
 func fromHistory(c engine.Change) Event {
