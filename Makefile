@@ -13,7 +13,7 @@ LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
 # the proofs run in virtual time, many thousand times.
 UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm -e /test/faultmatrix -e /test/sim -e /test/interop)
 
-.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall interop bench crash clean
+.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall interop bench crash linear clean
 help: ## Show the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
@@ -66,6 +66,9 @@ interop: binaries ## A kube-apiserver as it is published on a node's etcd API, f
 
 crash: binaries ## Kill the daemon a thousand times under load, and look for lost writes (about 15 min).
 	CRASH_ROUNDS=1000 NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -timeout 2h ./test/crash/
+
+linear: ## Three members of a store under crashes, pauses and partitions, judged; LINEAR_SECONDS (300) and LINEAR_SEED choose others.
+	LINEAR_SECONDS=$${LINEAR_SECONDS:-300} go test -count=1 -v -timeout 2h ./test/linear/
 
 bench: binaries ## The measures of ARCHITECTURE.md beside the upstream control plane (needs BENCH_KIT).
 	@test/bench/run.sh
