@@ -9,5 +9,5 @@
 //  4. On ErrCompacted and ErrOverflow list again and subscribe from the revision of that list.
 //
 // Subpackages: engine is the log (the only one to import etcd), index the memory, adapter the storage.Interface, ledger the
-// node-local record that needs no cluster.
+// node-local record that needs no cluster, snapshot keeps copies of the store and makes a store from one.
 package store
