@@ -42,6 +42,15 @@ func openExternal(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// forgotten is the revision before which history is gone after a compaction to revision: where API servers take turns, another one may have
+// forgotten less or more.
+func (s *Store) forgotten(revision int64) int64 {
+	if s.engine == nil {
+		revision = max(s.compacted.Load(), s.host.Status().Compacted)
+	}
+	return revision
+}
+
 // refill puts the newest state into the index after a gap, however long the engine is away.
 func (s *Store) refill(ctx context.Context, life engine.Life) error {
 	for {

@@ -237,6 +237,7 @@ func (s *Store) compactTo(ctx context.Context, revision int64) error {
 	if err := s.host.Compact(ctx, revision); err != nil && !errors.Is(err, engine.ErrCompacted) {
 		return fmt.Errorf("cannot compact store to %d: %w", revision, err)
 	}
+	revision = s.forgotten(revision)
 	s.compacted.Store(revision)
 	s.index.Forget(revision)
 	return nil

@@ -185,6 +185,8 @@ func (s *Store) fault(err error) error {
 		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfter, err)
 	case errors.Is(err, engine.ErrReadOnly):
 		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, 0, err)
+	case errors.Is(err, engine.ErrAway):
+		return away(err)
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, index.ErrClosed):
 		return refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfter, errReopening)
 	case errors.Is(err, supervision.ErrFenced):

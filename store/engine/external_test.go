@@ -219,6 +219,8 @@ func TestP34_ExternalSurvivesRestartsUnderLoad(t *testing.T) {
 				}
 				if err == nil {
 					acked[w][key] = res.Revision
+				} else if !errors.Is(err, engine.ErrUnknown) && !errors.Is(err, engine.ErrAway) {
+					t.Errorf("%s: %v", key, err)
 				}
 				time.Sleep(time.Millisecond)
 			}

@@ -47,7 +47,7 @@ func byCode(err error) error {
 			return fmt.Errorf("%w: %s", ErrTooLarge, desc)
 		}
 		return fmt.Errorf("%w: %s", ErrStalled, desc)
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted, codes.Unknown, codes.Internal:
 		return fmt.Errorf("%w: %s", ErrAway, desc)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -10,26 +10,52 @@ import (
 	"github.com/nodeactor/nodeactor/supervision"
 )
 
-// Txn implements Engine. A conditional write whose try was cut off is repeated until its outcome is known, for some seconds: its condition
-// recognises what the first try left. One without a condition is not repeated.
+// Txn implements Engine. What became of a write whose try was cut off is found out by repeating it, for some seconds, where that does no
+// harm: when it expects a revision, which it can replace once at most. Every other one fails with ErrUnknown; see fate.go.
 func (e *External) Txn(ctx context.Context, w Write) (Result, error) {
 	if err := e.admit(ctx, w); err != nil {
 		return Result{}, err
 	}
-	begin := e.cfg.Clock.Now()
 	res, err := e.try(ctx, w)
-	for errors.Is(err, ErrAway) && w.Expect != AnyRevision && e.cfg.Clock.Now().Sub(begin) < outcomeFor {
-		if again := e.cfg.Clock.Sleep(ctx, againAfter); again != nil {
-			return Result{}, again
+	if err == nil || !cutOff(err) {
+		return res, err
+	}
+	if !(&attempt{w: w}).repeatable() {
+		return Result{}, unknown(err)
+	}
+	for begin := e.cfg.Clock.Now(); cutOff(err) && e.cfg.Clock.Now().Sub(begin) < outcomeFor; {
+		if again := errors.Join(e.cfg.Clock.Sleep(ctx, againAfter), supervision.CheckFence(ctx)); again != nil {
+			return Result{}, unknown(again)
 		}
-		if fenced := supervision.CheckFence(ctx); fenced != nil {
-			return Result{}, fenced
-		}
-		if res, err = e.try(ctx, w); err == nil {
-			res = res.recognise(w)
+		res, err = e.try(ctx, w)
+	}
+	switch {
+	case err != nil:
+		return Result{}, unknown(err)
+	case res.Done:
+		return res, nil
+	}
+	return e.trace(ctx, w, res)
+}
+
+// cutOff tells whether a try may have been done although it failed.
+func cutOff(err error) bool {
+	return errors.Is(err, ErrAway) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// trace looks whose change has replaced the revision that a repeated write expects: if it is like the write's own it may be its first try's.
+func (e *External) trace(ctx context.Context, w Write, res Result) (Result, error) {
+	changes, _, err := e.History(ctx, w.Key, w.Key+"\x00", w.Expect, res.Revision, traceLimit)
+	if err != nil {
+		return Result{}, unknown(err)
+	}
+	a := &attempt{w: w}
+	for _, c := range changes {
+		if a.follows(c) && a.same(c) {
+			return Result{}, unknown(errors.New("another client may have written the same"))
 		}
 	}
-	return res, err
+	return res, nil
 }
 
 // admit refuses a write that is not begun.
@@ -59,6 +85,9 @@ func (e *External) try(ctx context.Context, w Write) (Result, error) {
 	}
 	if err := e.observe(resp.Header); err != nil {
 		return Result{}, err
+	}
+	if t := e.life.Load(); t != nil {
+		t.want(resp.Header.GetRevision()) // the writer waits for it, and of a write that was not done it is anybody's
 	}
 	res := Result{Revision: resp.Header.GetRevision(), Done: resp.Succeeded}
 	if !res.Done {

@@ -10,11 +10,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +30,8 @@ import (
 const (
 	// startLimit bounds a start on a busy machine.
 	startLimit = 30 * time.Second
+	// startTries is how many addresses are tried.
+	startTries = 5
 	// tickMs and electionMs make a server that is alone lead at once.
 	tickMs, electionMs = 20, 200
 	// certFor is how long the certificates are valid.
@@ -50,7 +54,14 @@ type Server struct {
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := Prepare(t)
-	s.Start()
+	for tries := 1; s.etcd == nil; tries++ {
+		// Somebody else may have taken an address meanwhile.
+		if err := s.try(); errors.Is(err, syscall.EADDRINUSE) && tries < startTries {
+			s.settle()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
 	return s
 }
 
@@ -58,7 +69,7 @@ func Start(t testing.TB) *Server {
 func Prepare(t testing.TB) *Server {
 	t.Helper()
 	dir := t.TempDir()
-	s := &Server{t: t, Endpoint: "https://" + loopback.Free(t)}
+	s := &Server{t: t}
 	ours, strange := newAuthority(t, dir, "ca"), newAuthority(t, dir, "strange-ca")
 	s.CAFile, s.StrangeCAFile = ours.file, strange.file
 	s.CertFile, s.KeyFile = ours.issue("client")
@@ -66,31 +77,46 @@ func Prepare(t testing.TB) *Server {
 	cert, key := ours.issue("server")
 	cfg := embed.NewConfig()
 	cfg.Dir = filepath.Join(dir, "etcd")
-	cfg.ListenClientUrls = []url.URL{mustURL(t, s.Endpoint)}
-	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
-	cfg.ListenPeerUrls = []url.URL{mustURL(t, "http://"+loopback.Free(t))}
-	cfg.AdvertisePeerUrls = cfg.ListenPeerUrls
-	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.ClientTLSInfo.CertFile, cfg.ClientTLSInfo.KeyFile = cert, key
 	cfg.ClientTLSInfo.TrustedCAFile, cfg.ClientTLSInfo.ClientCertAuth = ours.file, true
 	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	s.cfg = cfg
+	s.settle()
 	t.Cleanup(s.Stop)
 	return s
+}
+
+// settle chooses the addresses.
+func (s *Server) settle() {
+	s.t.Helper()
+	s.Endpoint = "https://" + loopback.Free(s.t)
+	s.cfg.ListenClientUrls = []url.URL{mustURL(s.t, s.Endpoint)}
+	s.cfg.AdvertiseClientUrls = s.cfg.ListenClientUrls
+	s.cfg.ListenPeerUrls = []url.URL{mustURL(s.t, "http://"+loopback.Free(s.t))}
+	s.cfg.AdvertisePeerUrls = s.cfg.ListenPeerUrls
+	s.cfg.InitialCluster = s.cfg.InitialClusterFromName(s.cfg.Name)
 }
 
 // Start starts a server that is prepared or was stopped, and waits until it serves.
 func (s *Server) Start() {
 	s.t.Helper()
-	var err error
-	if s.etcd, err = embed.StartEtcd(s.cfg); err != nil {
+	if err := s.try(); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+func (s *Server) try() error {
+	etcd, err := embed.StartEtcd(s.cfg)
+	if err != nil {
+		return err
+	}
+	s.etcd = etcd
 	select {
 	case <-s.etcd.Server.ReadyNotify():
+		return nil
 	case <-time.After(startLimit):
-		s.t.Fatal("etcd did not become ready")
+		return errors.New("etcd did not become ready")
 	}
 }
 
