@@ -61,6 +61,7 @@ func TestF123_TheFactorIsWrittenByAReconfigurationInProgress(t *testing.T) {
 	b.tick()
 	b.status(InProgress)
 	b.realized(size(2, "S"))
+	b.replicas("r3:M") // Of what is realized a schedule keeps nothing while there is nothing to refresh.
 	b.hydrate("db")
 	b.tick()
 	b.realized(size(1, "M"))

@@ -247,7 +247,65 @@ func (s *storm) shedRule() {
 	}
 }
 
-// names are unique within a set and identities at all.
+// barrierRule: the sets are read again when something was written about one of them, and only then.
+func (s *storm) barrierRule(looks int) {
+	written := 0
+	for _, one := range s.seen {
+		written = max(written, one.updates)
+	}
+	s.assert(looks == 0 && len(s.seen) == 0 || looks == 1+written, "the sets were read %d times", looks)
+}
+
+// stillRule: at rest nothing is left that should have been done.
+func (s *storm) stillRule() {
+	for id, i := range s.items {
+		_, steady := i.count(i.Config.Shape)
+		if burst, ok := i.Burst.Get(); ok {
+			policy, wanted := i.Policy.Get()
+			s.assert(wanted && policy.Size == burst.Size && i.Config.ReplicationFactor > 0 && s.settings.BurstEnabled, "%s: a burst at rest", id)
+			stamp, stamped := burst.HydratedAt.Get()
+			s.assert(stamped == (steady > 0) && stamp <= s.now, "%s: burst %+v at rest, %d hydrated", id, burst, steady)
+		}
+		r, busy := i.InFlight()
+		_, ready := i.count(r.Target.Shape)
+		s.assert(!busy || s.now < r.Deadline && ready < r.Target.ReplicationFactor, "%s: at rest, %s", id, i.View())
+		s.assert(busy || !i.Schedule.OnRefresh || i.Config.ReplicationFactor == 0, "%s: at rest, %s", id, i.View())
+	}
+}
+
+// foldRule: a change of the spec is written down, and nothing else.
+func (s *storm) foldRule(kind FoldKind, err error, before Durable, i *item) {
+	if err != nil {
+		s.assert(i.Durable == before, "a refused spec changed %+v", i.Durable)
+		return
+	}
+	s.assert(i.Generation == before.Generation+1 && i.Policy == i.spec.Policy && i.Schedule == i.spec.Schedule, "folded to %+v", i.Durable)
+	s.assert(i.Burst == before.Burst, "a fold wrote the burst")
+	want := before.Config
+	if kind == Direct {
+		want.ReplicationFactor = i.spec.Config.ReplicationFactor
+	}
+	s.assert(i.Config == want, "folded %s to %s", before.Config, i.Config)
+	old, was := before.InFlight()
+	now, is := i.InFlight()
+	timeout := i.spec.Wait.Timeout.Or(DefaultTimeout)
+	switch kind {
+	case Started, Retargeted:
+		from := s.now
+		if was && old.Target == now.Target {
+			from = old.Started
+		}
+		s.assert(was == (kind == Retargeted) && is && now.Started == from && now.Deadline == from.After(timeout), "%s to %s", kind, now)
+		s.assert(now.Target.Shape == i.spec.Config.Shape && now.OnTimeout == i.spec.Wait.OnTimeout, "%s to %s", kind, now)
+	case CancelledBack:
+		s.assert(was && !is && i.Config.Shape == i.spec.Config.Shape, "cancelled: %s", i.View())
+	default:
+		s.assert(i.Reconfiguration == before.Reconfiguration, "%s wrote a record", kind)
+	}
+	s.assert(is || i.Config.Shape == i.spec.Config.Shape, "%s: folded to %s, declared %s", kind, i.View(), i.spec.Config)
+}
+
+// identityRule: names within a set and identities at all.
 func (s *storm) identityRule() {
 	ids := map[ReplicaID]bool{}
 	for id, i := range s.items {

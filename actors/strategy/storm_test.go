@@ -17,7 +17,7 @@ const (
 	// kills it or fails.
 	betweenOdds, crashOdds, failOdds = 12, 60, 80
 	// calmTicks is within how many ticks everything must have come to rest when nothing happens any more, time included.
-	calmTicks = 8
+	calmTicks = 10
 )
 
 // storm is a world in which things happen, also while the kernel looks and acts.
@@ -28,8 +28,8 @@ type storm struct {
 	// latched are the settings of this tick.
 	latched Settings
 	seen    map[SetID]*sighting
-	// calm keeps anything from happening.
-	calm bool
+	// calm keeps anything from happening. readOnly makes the kernel an observer.
+	calm, readOnly bool
 	// past are batches that were applied, to be repeated.
 	past    []Batch
 	reached map[string]int
@@ -160,8 +160,10 @@ func (s *storm) deed() {
 	}
 	switch s.rng.IntN(20) {
 	case 0, 1, 2, 3:
+		before := i.Durable
 		kind, err := s.change(id, func(spec *Spec) { *spec = s.anySpec(*spec) })
 		s.note("  %s: change %s %v, %s", id, kind, err, i.View())
+		s.foldRule(kind, err, before, i)
 		s.reached["fold "+kind.String()]++
 	case 4, 5, 6, 7, 8:
 		s.turn(id, i, true, 1+s.rng.IntN(3))
@@ -221,7 +223,10 @@ func (s *storm) refreshes(i *item) {
 
 // rarely is what does not happen often.
 func (s *storm) rarely(id SetID, i *item) {
-	switch s.rng.IntN(4) {
+	switch s.rng.IntN(5) {
+	case 4:
+		s.readOnly = !s.readOnly
+		s.note("  read-only %v", s.readOnly)
 	case 0:
 		delete(s.items, id)
 		s.birth(id)
@@ -318,12 +323,13 @@ func (s *storm) RefreshInputs(id SetID) (*RefreshInputs, error) {
 }
 
 func (s *storm) Apply(b Batch) (Outcome, error) {
-	s.assert(!b.Empty(), "%s: an empty batch is applied", b.Set)
+	s.assert(!b.Empty() && !s.readOnly, "%s: a batch that is empty or of an observer", b.Set)
 	one := s.seen[b.Set]
 	s.sequence(one, b)
 	outcome, err := s.catalog.Apply(b)
 	s.note("%s %s: %s", b.Set, outcome, deeds(b))
 	s.reached[outcome.String()]++
+	s.assert(!s.calm || outcome != Rejected, "%s: rejected though nothing else happens", b.Set)
 	one.last = outcome
 	if outcome == Applied {
 		s.past = append(s.past, b)

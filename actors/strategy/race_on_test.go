@@ -1,0 +1,6 @@
+//go:build race
+
+package strategy
+
+// slowdown is by how much fewer storms there are.
+const slowdown = 20
