@@ -82,10 +82,7 @@ func (s *Store) commit(ctx context.Context, w engine.Write, f *form) (*form, boo
 		item.Forms().Set(s.owner, f)
 	})
 	defer s.backend.Index.Unpark(w.Key, parked)
-	res, err := s.backend.Engine.Txn(ctx, w)
-	if err == nil {
-		err = s.backend.Index.Wait(ctx, res.Revision)
-	}
+	res, err := s.transact(ctx, w)
 	if err != nil || !res.Done {
 		return nil, false, s.fault(err)
 	}
@@ -94,6 +91,19 @@ func (s *Store) commit(ctx context.Context, w engine.Write, f *form) (*form, boo
 		_ = s.versioner.UpdateObject(f.obj, uint64(res.Revision))
 	}
 	return f, true, nil
+}
+
+// transact does a write and waits until everyone here can read it. One that was done and is not to be seen must not pass for one that was
+// not begun.
+func (s *Store) transact(ctx context.Context, w engine.Write) (engine.Result, error) {
+	res, err := s.backend.Engine.Txn(ctx, w)
+	if err != nil {
+		return res, err
+	}
+	if err = s.backend.Index.Wait(ctx, res.Revision); err != nil && res.Done {
+		err = fmt.Errorf("%w: it was done, and cannot be seen yet: %w", engine.ErrUnknown, err)
+	}
+	return res, err
 }
 
 // state is what an update or a deletion starts from.
@@ -246,9 +256,6 @@ func (s *Store) tryDelete(ctx context.Context, key string, st state, pre *storag
 	if err := validate(ctx, view); err != nil {
 		return 0, false, err
 	}
-	res, err := s.backend.Engine.Txn(ctx, engine.Write{Key: key, Expect: st.rev, Delete: true})
-	if err == nil {
-		err = s.backend.Index.Wait(ctx, res.Revision)
-	}
+	res, err := s.transact(ctx, engine.Write{Key: key, Expect: st.rev, Delete: true})
 	return res.Revision, res.Done, s.fault(err)
 }

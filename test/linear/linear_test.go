@@ -21,9 +21,9 @@ const (
 	passFor = 3
 )
 
-// TestLinearizable: three members under crashes, pauses and partitions are one store to their clients: what clients were told about single
+// TestP22_Linearizable: three members under crashes, pauses and partitions are one store to their clients: what clients were told about single
 // objects, about leases and what was written under them, and about keys that end by themselves has an order in which it is all true.
-func TestLinearizable(t *testing.T) {
+func TestP22_Linearizable(t *testing.T) {
 	seconds, seed := setting(t, "LINEAR_SECONDS", defaultSeconds), setting(t, "LINEAR_SEED", time.Now().UnixNano())
 	t.Logf("LINEAR_SECONDS=%d LINEAR_SEED=%d", seconds, seed)
 	f := newFleet(t)
