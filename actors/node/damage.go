@@ -36,6 +36,7 @@ func (p *parts) storeConfig() (store.Config, error) {
 	quota, err := p.cfg.quotaBytes()
 	return store.Config{
 		QuotaBytes: quota, Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock, Encryption: p.encryption,
+		BeforeMembershipChange: p.saver.before,
 	}, err
 }
 

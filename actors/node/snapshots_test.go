@@ -163,6 +163,25 @@ func TestFailingSnapshotIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestMembersDoNotChangeUnsaved holds that the store of a node is saved before its members change, and that they do not when it cannot be.
+func TestMembersDoNotChangeUnsaved(t *testing.T) {
+	a := newArchived(t, Config{})
+	cfg, err := (&parts{cfg: a.cfg, saver: a.saver}).storeConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.BeforeMembershipChange(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if all := a.list(t); len(all) != 1 || all[0].Reason != snapshot.Membership || all[0].Revision != a.store.Revision() {
+		t.Errorf("saved are %+v", all)
+	}
+	a.close(t)
+	if err := cfg.BeforeMembershipChange(t.Context()); !errors.Is(err, ErrNotUp) {
+		t.Errorf("without a store: %v", err)
+	}
+}
+
 // TestUpgradeSavesFirst holds that the store is saved when another version of the program last ran, once, and that a damaged one or a full
 // disk does not keep the node from starting.
 func TestUpgradeSavesFirst(t *testing.T) {
