@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 type node struct {
 	t         testing.TB
 	bin, dir  string
+	args      []string
 	etcd      string
 	exited    chan error
 	process   *os.Process
@@ -61,23 +62,24 @@ func startNode(t testing.TB, flags ...string) *node {
 	}
 	n := &node{t: t, bin: bin, dir: dir, etcd: loopback.Free(t)}
 	t.Cleanup(n.remove)
-	n.launch(append([]string{"run", "--data-dir", dir, "--node-name", "interop", "--api-addr", loopback.Free(t), "--kubelet-addr", loopback.Free(t),
-		"--etcd-addr", n.etcd, "--cgroup-root", "/" + filepath.Base(dir), "--pod-cidr", "10.217.0.0/24"}, flags...))
+	n.args = append([]string{"run", "--data-dir", dir, "--node-name", "interop", "--api-addr", loopback.Free(t), "--kubelet-addr", loopback.Free(t),
+		"--etcd-addr", n.etcd, "--cgroup-root", "/" + filepath.Base(dir), "--pod-cidr", "10.217.0.0/24"}, flags...)
+	n.launch()
 	n.await()
 	return n
 }
 
-func (n *node) launch(args []string) {
+func (n *node) launch() {
 	n.t.Helper()
 	if err := daemon.Own(n.dir); err != nil {
 		n.t.Fatal(err)
 	}
-	log, err := os.OpenFile(n.dir+daemon.LogSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(n.dir+daemon.LogSuffix, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(filepath.Join(n.bin, "nodeactor"), args...)
+	cmd := exec.Command(filepath.Join(n.bin, "nodeactor"), n.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -105,6 +107,15 @@ func (n *node) await() {
 			n.t.Fatalf("not ready within %s: %v", startLimit, err)
 		}
 	}
+}
+
+// crash kills the node and starts it again.
+func (n *node) crash() {
+	n.t.Helper()
+	_ = n.process.Kill()
+	<-n.exited
+	n.launch()
+	n.await()
 }
 
 func (n *node) connect(kubeconfig string) error {

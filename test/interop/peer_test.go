@@ -103,8 +103,8 @@ func (p *peer) kubectl(input string, args ...string) string {
 	return a.out
 }
 
-// harmless are errors that it logs with any etcd, or about what it then mends itself.
-var harmless = []string{"The manifest file is empty, ignoring.", "is not allocated; repairing"}
+// harmless are errors that it logs with any etcd, about a client that went away while it started, or about what it then mends itself.
+var harmless = []string{"The manifest file is empty, ignoring.", `"Post-timeout activity"`, "is not allocated; repairing"}
 
 // complaints are the other errors of its log.
 func (p *peer) complaints() (lines []string) {
