@@ -28,6 +28,8 @@ func (s *Store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 		if err := s.barrier(ctx); err != nil {
 			return err
 		}
+	} else {
+		s.markStale(ctx)
 	}
 	item, rev := s.backend.Index.Get(key)
 	if err := s.notOlderThan(opts.ResourceVersion, rev); err != nil {
@@ -119,6 +121,8 @@ func (s *Store) source(ctx context.Context, prefix, from string, rev int64, opts
 		if err := s.barrier(ctx); err != nil {
 			return nil, err
 		}
+	} else {
+		s.markStale(ctx)
 	}
 	snap := s.backend.Index.Snapshot(prefix)
 	src := &source{snap: snap, dir: prefix, from: from, rev: snap.Revision, exact: !opts.Recursive}

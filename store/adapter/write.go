@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
@@ -64,12 +65,19 @@ func (s *Store) put(ctx context.Context, key string, data []byte, expect int64, 
 		}
 	}
 	w.Frees = s.frees(w, f.obj)
+	w.Own = expect == 0 && identified(f.obj)
 	if ttl != 0 {
 		if w.Lease, err = s.backend.Lease(ctx, int64(ttl)); err != nil {
 			return nil, false, s.fault(err)
 		}
 	}
 	return s.commit(ctx, w, f)
+}
+
+// identified tells whether obj has an identity, which the API makes for each object it creates.
+func identified(obj runtime.Object) bool {
+	m, err := meta.Accessor(obj)
+	return err == nil && m.GetUID() != ""
 }
 
 // commit runs the transaction with its decoded form parked, so that the index need not decode it again.

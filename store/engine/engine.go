@@ -61,6 +61,8 @@ type Write struct {
 	Lease  int64  // 0 = none
 	// Frees says that the write makes room, or must go on while there is none: it is taken over the quota too, as deletions are.
 	Frees bool
+	// Own says that nobody else writes this very value, because it holds something made for it: that it is there proves the write done.
+	Own bool
 }
 
 // Result is the outcome of a Write.

@@ -18,7 +18,8 @@ import (
 //   - Among several members a request may lie somewhere and be done long after.
 //   - A write that expects a key's absence, or nothing, could be done twice, before and after what somebody else did. It is repeated only
 //     when it is certain that it was not done: among several members, never.
-//   - Two clients may want to write the same bytes. That they are there does not say who of them wrote them.
+//   - Two clients may want to write the same bytes. That they are there does not say who of them wrote them, unless they hold something
+//     made for one of them: Write.Own.
 
 // ErrUnknown is returned when a write was begun and nobody knows whether it was done, or will be.
 var ErrUnknown = errors.New("it is not known whether the write was done")
@@ -168,7 +169,7 @@ func (a *attempt) same(c Change) bool {
 
 // claim takes the change for the write's own, unless it can be somebody else's.
 func (a *attempt) claim(m *Member, c Change) (Result, error) {
-	if !m.Solo() || a.twin.hasTwin() {
+	if !a.w.Own && (!m.Solo() || a.twin.hasTwin()) {
 		return Result{}, unknown(errors.New("another client may have written the same"))
 	}
 	return Result{Revision: c.KV.ModRevision, Done: true}, nil

@@ -104,6 +104,8 @@ func TestALostAnswerIsFoundOut(t *testing.T) {
 		{"among several: done, or another's", theirs, lossy{done: true}, "unknown", "mine"},
 		{"among several: another was first", theirs, lossy{others: []Write{overwrite}}, "refused", "theirs"},
 		{"among several: create is not repeated", nil, lossy{w: create}, "unknown", ""},
+		{"among several: create, done, of one's own", nil, lossy{done: true, w: Write{Key: key, Value: mine, Own: true}}, "done", "mine"},
+		{"among several: create, made by another", nil, lossy{w: Write{Key: key, Value: mine, Own: true}, others: []Write{{Key: key, Value: theirs}}}, "unknown", "theirs"},
 		{"among several: delete, done, or another's", theirs, lossy{done: true, w: Write{Delete: true}}, "unknown", ""},
 	} {
 		rev := reset(c.before)

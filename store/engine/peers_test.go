@@ -284,8 +284,9 @@ func TestAWriteUnderWayAtTheLossIsUnknown(t *testing.T) {
 	})
 }
 
-// TestMembersChange: a store that was alone is given an address, gets a second and a third member, and is alone again.
-func TestMembersChange(t *testing.T) {
+// TestP30_MembersChange: a store that was alone is given an address, gets a second and a third member, and is alone again; the last member with a
+// vote cannot be removed.
+func TestP30_MembersChange(t *testing.T) {
 	c := newCluster(t, 3)
 	c.cfgs[0].Peers.Cluster = nil
 	peers, called := c.cfgs[0].Peers, 0
