@@ -108,20 +108,6 @@ func (a *attempt) look(ctx context.Context, m *Member) (Result, error) {
 // neverRevision as Write.Expect is a condition that does not hold.
 const neverRevision = -2
 
-// recognise finds that a repeated write had been done the first time: the repetition's condition fails on what it left itself.
-func (r Result) recognise(w Write) Result {
-	if r.Done || w.Expect == AnyRevision {
-		return r
-	}
-	switch {
-	case w.Delete && r.Current == nil:
-		r.Done = true
-	case !w.Delete && r.Current != nil && r.Current.ModRevision > w.Expect && string(r.Current.Value) == string(w.Value):
-		r.Done, r.Revision, r.Current = true, r.Current.ModRevision, nil
-	}
-	return r
-}
-
 // trace searches the history of the key for the write. res is the answer of a look that found it undone.
 func (a *attempt) trace(ctx context.Context, m *Member, res Result) (Result, error) {
 	changes, _, err := m.History(ctx, a.w.Key, a.w.Key+"\x00", a.since, res.Revision, traceLimit)

@@ -148,11 +148,12 @@ func (m *Member) Barrier(ctx context.Context) (int64, error) {
 }
 
 // readNotify asks again, as long as ctx, when the leader changed under the question, as it does at every boot, or when the member's own
-// limit of some seconds ran out, as it does on a machine that is very busy.
+// limit of some seconds ran out, as it does on a machine that is very busy. Among several members that limit is the end: this one may hang on
+// a leader, or a disk, that answers nobody.
 func (m *Member) readNotify(ctx context.Context) error {
 	for {
 		err := m.server.LinearizableReadNotify(ctx)
-		if err == nil || ctx.Err() != nil || !passing(err) {
+		if err == nil || ctx.Err() != nil || !passing(err) || m.settled.Load() && errors.Is(err, etcderrors.ErrTimeout) {
 			return err
 		}
 	}

@@ -94,6 +94,7 @@ type Member struct {
 	peerServer *http.Server
 	peerClient *http.Client
 	quorum     quorum
+	settled    atomic.Bool // it has met the others
 	before     func(ctx context.Context) error
 	membersMu  sync.Mutex // one change of members at a time
 	unsure     bool       // it is not known how a change of members ended
@@ -238,6 +239,8 @@ func (m *Member) waitSettled(ctx context.Context) error {
 		return nil
 	case <-m.failed.ch:
 		return m.failed.err
+	case <-m.server.StopNotify():
+		return m.whyStopped()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

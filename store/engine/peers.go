@@ -199,6 +199,10 @@ func (m *Member) begin(ctx context.Context, sc config.ServerConfig) error {
 		m.server.Start()
 		return nil
 	}
+	if m.server.IsIDRemoved(uint64(m.server.MemberID())) {
+		m.server.Cleanup()
+		return removed(m.dir)
+	}
 	if !sc.NewCluster || sc.InitialPeerURLsMap == nil {
 		if err := m.compareAtStart(ctx); err != nil {
 			m.server.Cleanup()
@@ -233,6 +237,7 @@ func (m *Member) join(ctx context.Context) error {
 	if err := m.claimURL(ctx); err != nil {
 		return err
 	}
+	m.settled.Store(true)
 	m.group.Go("engine members", m.attend, nil)
 	return nil
 }

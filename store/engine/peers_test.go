@@ -316,6 +316,7 @@ func TestP30_MembersChange(t *testing.T) {
 		removed := c.member(i)
 		c.sure("remove", func() error { return c.seats[0].Remove(ctx, uint64(removed.server.MemberID())) })
 		eventually(t, "the removed member to end", func() bool { return errors.Is(removed.Err(), ErrRemoved) })
+		c.refusesRemoved(i)
 	}
 	eventually(t, "a member that is alone again to know it", func() bool { return c.seats[0].Solo() })
 	if err := c.seats[0].Remove(ctx, c.seats[0].Members()[0].ID); !errors.Is(err, ErrMembership) || !strings.Contains(err.Error(), "last one with a vote") {
@@ -325,6 +326,26 @@ func TestP30_MembersChange(t *testing.T) {
 	if called < 6 {
 		t.Errorf("the hook was called %d times for 6 changes", called)
 	}
+}
+
+// refusesRemoved opens a member that was removed once more.
+func (c *cluster) refusesRemoved(i int) {
+	c.t.Helper()
+	c.close(i)
+	begin := time.Now()
+	if _, err := Open(context.Background(), c.cfgs[i]); !errors.Is(err, ErrRemoved) || errors.Is(err, ErrDamaged) || time.Since(begin) > 10*time.Second {
+		c.t.Errorf("a removed member is opened: %v after %s", err, time.Since(begin))
+	}
+}
+
+// TestRemovedWhileAway: a member that was removed while it did not run is told by the others when it comes back.
+func TestRemovedWhileAway(t *testing.T) {
+	c := threeMembers(t)
+	id := uint64(c.member(2).server.MemberID())
+	c.close(2)
+	c.sure("remove", func() error { return c.seats[0].Remove(context.Background(), id) })
+	c.refusesRemoved(2)
+	c.put(1, "/a", "1")
 }
 
 // addMember adds one to the first and gives it a vote.

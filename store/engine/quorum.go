@@ -141,10 +141,14 @@ func (m *Member) attend(ctx context.Context) error {
 
 // whyStopped tells why a member has ended by itself.
 func (m *Member) whyStopped() error {
-	if m.server.Cluster().Member(m.server.MemberID()) == nil {
-		return fmt.Errorf("%w: remove the directory and join anew to have it back", ErrRemoved)
+	if err := m.Err(); err != nil {
+		return err
 	}
-	return ErrClosed
+	return removed(m.dir)
+}
+
+func removed(dir string) error {
+	return fmt.Errorf("%w: put %s aside and join anew to have it back", ErrRemoved, dir)
 }
 
 // attendQuorum notes and says when the quorum is lost and when it is there again: one line each.

@@ -91,7 +91,7 @@ func syncDir(dir string) error {
 
 // damaged names the file of the directory that a failed boot was about, unless the boot failed for want of something else.
 func damaged(dir string, err error) error {
-	for _, other := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENOMEM, syscall.EACCES, syscall.EROFS, syscall.ENOTDIR, ErrLocked, ErrDamaged, errPeers, errNotAlone} {
+	for _, other := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENOMEM, syscall.EACCES, syscall.EROFS, syscall.ENOTDIR, ErrLocked, ErrDamaged, errPeers, errNotAlone, ErrRemoved} {
 		if errors.Is(err, other) {
 			return err
 		}
