@@ -226,7 +226,10 @@ func (c *catalog) decide(b Batch) Outcome {
 	if !ok || !b.Expected.Holds(i.Durable) {
 		return Rejected
 	}
-	sum, more := c.weight(), 0
+	if c.room < 0 || len(b.Creates) == 0 {
+		return Applied
+	}
+	more := 0
 	for _, r := range b.Creates {
 		if i.named(r.Name) == nil {
 			more += weight(r.Shape)
@@ -237,7 +240,7 @@ func (c *catalog) decide(b Batch) Outcome {
 			more -= weight(d.Shape)
 		}
 	}
-	if c.room >= 0 && len(b.Creates) > 0 && sum+more > c.room {
+	if c.weight()+more > c.room {
 		return Exhausted
 	}
 	return Applied

@@ -183,6 +183,9 @@ func (t *tick) updateState(one *sight) {
 			contributions = append(contributions, Contribution{s.Cause(), write})
 		}
 	}
+	if len(contributions) == 0 {
+		return
+	}
 	write, conflicts := Merge(one.state.ID, contributions)
 	t.alarm(conflicts)
 	outcome, issued := t.apply(one.state, Batch{Update: write.against(one.state.Durable)})

@@ -25,7 +25,8 @@ func (c Conflict) Error() string {
 		c.Field, c.Set)
 }
 
-// Merge joins what strategies write about one set, field by field. The order of the contributions means nothing.
+// Merge joins what strategies write about one set, field by field. The order of the contributions means nothing. Fields that nobody
+// quarrels about are written also when others are frozen.
 func Merge(set SetID, contributions []Contribution) (StateWrite, []Conflict) {
 	var all StateWrite
 	for _, c := range contributions {

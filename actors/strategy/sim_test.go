@@ -243,6 +243,37 @@ func whereabouts(t *testing.T, reached map[string]int, n uint64) {
 	t.Logf("%d storms: %s", n, strings.Join(words, ", "))
 }
 
+// TestTwoKernelsAtOnceComeToRest lets whole ticks of another kernel happen during ticks, as when one that was believed dead goes on. What
+// they do about replicas may be too much or too little for a moment, but what is stored is right, and they come to rest.
+func TestTwoKernelsAtOnceComeToRest(t *testing.T) {
+	met := 0
+	for seed := range uint64(simulated / 10) {
+		s := newStorm(seed, nil)
+		s.twins = true
+		s.judge = func(b Batch, apply func()) {
+			before := s.items[b.Set].Durable
+			apply()
+			after := s.items[b.Set].Durable
+			r, busy := before.InFlight()
+			target := busy && after.Config == r.Target
+			none := before.Schedule.OnRefresh && after.Config.ReplicationFactor == 0 && after.Config.Shape == before.Config.Shape
+			s.assert(after.Config == before.Config || target || none, "%s: realized %s became %s", b.Set, before.Config, after.Config)
+		}
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Fatalf("seed %d: %v", seed, p)
+				}
+			}()
+			s.run()
+		}()
+		met += s.reached["twin"]
+	}
+	if met < simulated/10 {
+		t.Errorf("they met %d times", met)
+	}
+}
+
 // TestAStormIsRepeatable runs seeds twice: nothing but the seed may decide.
 func TestAStormIsRepeatable(t *testing.T) {
 	for seed := range uint64(100) {

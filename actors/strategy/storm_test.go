@@ -30,6 +30,8 @@ type storm struct {
 	seen    map[SetID]*sighting
 	// calm keeps anything from happening. readOnly makes the kernel an observer.
 	calm, readOnly bool
+	// twins lets another kernel tick while this one does.
+	twins bool
 	// past are batches that were applied, to be repeated.
 	past    []Batch
 	reached map[string]int
@@ -135,11 +137,26 @@ func (s *storm) meanwhile(call string) {
 		s.note("  during %s:", call)
 		s.deed()
 	}
+	if s.twins && s.chance(betweenOdds) {
+		s.twin()
+	}
 	if s.chance(crashOdds) {
 		s.reached["crash in "+call]++
 		s.note("  killed at %s", call)
 		panic(killed{})
 	}
+}
+
+// twin is a whole tick of another kernel, which takes itself for the only one.
+func (s *storm) twin() {
+	between := s.between
+	s.between = nil
+	defer func() { s.between = between }()
+	s.note("  during a tick of another:")
+	if _, err := New().Tick(s.catalog, s.settings); err != nil {
+		panic(err)
+	}
+	s.reached["twin"]++
 }
 
 func (s *storm) pick() (SetID, *item) {

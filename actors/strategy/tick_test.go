@@ -489,3 +489,20 @@ func TestF128_AnObserverOnlyLooks(t *testing.T) {
 	}
 	b.replicas("r1:S")
 }
+
+// BenchmarkSteady is a tick over 10,000 sets that need nothing.
+func BenchmarkSteady(b *testing.B) {
+	c := newCatalog()
+	for i := range 10_000 {
+		c.add(SetID("set"+strconv.Itoa(i)), Spec{Config: size(2, "S")})
+	}
+	kernel := New()
+	if _, err := kernel.Tick(c, Settings{BurstEnabled: true}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := kernel.Tick(c, Settings{BurstEnabled: true}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

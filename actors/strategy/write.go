@@ -64,7 +64,7 @@ func (w StateWrite) realize(c Config) StateWrite {
 }
 
 // Empty tells whether the write changes nothing.
-func (w StateWrite) Empty() bool { return w.settled() == StateWrite{} }
+func (w StateWrite) Empty() bool { return w == StateWrite{} || w.settled() == StateWrite{} }
 
 // settled is the write without its frozen fields.
 func (w StateWrite) settled() StateWrite {
