@@ -25,6 +25,19 @@ var (
 // CheckEndpoints refuses what is not a list of https URLs of etcd members.
 func CheckEndpoints(endpoints []string) error { return engine.CheckEndpoints(endpoints) }
 
+// Reach returns once a member of the cluster that cfg names has answered as what is wanted. It waits as long as ctx.
+func Reach(ctx context.Context, cfg Config) error {
+	cfg = cfg.withDefaults()
+	external := *cfg.External
+	external.Clock, external.Log = cfg.Clock, cfg.Log
+	host, err := engine.NewExternal(external)
+	if err != nil {
+		return err
+	}
+	_, err = host.Begin(ctx)
+	return errors.Join(err, host.Close(context.WithoutCancel(ctx)))
+}
+
 // openExternal opens the store over an etcd cluster elsewhere. It waits as long as ctx for one of its members.
 func openExternal(ctx context.Context, cfg Config) (*Store, error) {
 	external := *cfg.External

@@ -252,6 +252,9 @@ func (s *Store) Refusal() error {
 	if s.engine != nil {
 		return s.engine.Refusal()
 	}
+	if e, ok := s.host.(*engine.External); ok {
+		return e.Refusal()
+	}
 	return s.host.Err()
 }
 

@@ -161,6 +161,10 @@ func (p *parts) listenerChild() supervision.Handler {
 
 // answer hands a request to the API server that is current.
 func (p *parts) answer(w http.ResponseWriter, r *http.Request) {
+	if p.absent.reason() != nil {
+		p.unreached(w, r)
+		return
+	}
 	if p.damage != nil && p.damage.verdict == store.Unreadable {
 		p.unreadable(w, r)
 		return

@@ -65,6 +65,12 @@ type Config struct {
 	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
 	// MaxPods bounds the pods of this node.
 	MaxPods int `json:"maxPods,omitempty"`
+	// StoreEndpoints are the https URLs, separated by commas, of the members of an etcd cluster that holds the objects instead of this
+	// node's own directory. The files say who has signed the members' certificates, and as whom the node goes there.
+	StoreEndpoints string `json:"storeEndpoints,omitempty"`
+	StoreCAFile    string `json:"storeCAFile,omitempty"`
+	StoreCertFile  string `json:"storeCertFile,omitempty"`
+	StoreKeyFile   string `json:"storeKeyFile,omitempty"`
 	// StoreQuota is what the store's file may hold, as a quantity such as 8Gi. A store that holds more takes deletions, and updates that do
 	// not grow.
 	StoreQuota string `json:"storeQuota,omitempty"`
@@ -99,6 +105,7 @@ func (c Config) WithDefaults() Config {
 			*p = v
 		}
 	}
+	c = c.externalDefaults()
 	set(&c.DataDir, DefaultDataDir)
 	set(&c.APIAddr, DefaultAPIAddr)
 	set(&c.KubeletAddr, DefaultKubeletAddr)
@@ -117,9 +124,9 @@ func (c Config) WithDefaults() Config {
 	if abs, err := filepath.Abs(c.DataDir); err == nil {
 		c.DataDir = abs
 	}
-	if c.EncryptionProviderConfig != "" {
-		if abs, err := filepath.Abs(c.EncryptionProviderConfig); err == nil {
-			c.EncryptionProviderConfig = abs
+	for _, file := range []*string{&c.EncryptionProviderConfig, &c.StoreCAFile, &c.StoreCertFile, &c.StoreKeyFile} {
+		if abs, err := filepath.Abs(*file); err == nil && *file != "" {
+			*file = abs
 		}
 	}
 	set(&c.CgroupRoot, defaultCgroupRoot(c.DataDir))
@@ -144,7 +151,7 @@ func defaultNodeName(dataDir string) string {
 // Validate reports the first setting that cannot be honoured, wrapped in ErrConfig.
 // Call it on a Config that went through WithDefaults.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.validName, c.validAddrs, c.validCIDRs, c.validRest} {
+	for _, check := range []func() error{c.validName, c.validAddrs, c.validCIDRs, c.validStore, c.validRest} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}

@@ -36,6 +36,7 @@ func (p *parts) storeConfig() (store.Config, error) {
 	quota, err := p.cfg.quotaBytes()
 	return store.Config{
 		QuotaBytes: quota, Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock, Encryption: p.encryption,
+		External:               p.externalStore(),
 		BeforeMembershipChange: p.saver.before,
 	}, err
 }
@@ -110,6 +111,9 @@ func (d *damage) short() string {
 
 // ailing is why the node is not ready, nil when its store is whole.
 func (p *parts) ailing() error {
+	if why := p.absent.reason(); why != nil {
+		return health.Told{Reason: why}
+	}
 	if p.damage == nil {
 		return nil
 	}

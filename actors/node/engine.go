@@ -29,8 +29,11 @@ func (p *parts) openStore(ctx context.Context) (*store.Store, error) {
 		return nil, err
 	}
 	s, err := store.Open(ctx, cfg)
-	if errors.Is(err, store.ErrDamaged) {
+	if errors.Is(err, store.ErrDamaged) && !p.cfg.external() {
 		p.refuse(damagedStore{err})
+	}
+	if errors.Is(err, store.ErrEndpoints) {
+		p.refuse(err)
 	}
 	return s, err
 }

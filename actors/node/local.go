@@ -38,7 +38,7 @@ func (p *parts) socketChild(service kubelet.ImageService, health http.Handler) s
 				l.Close()
 				return err
 			}
-			return p.serveHTTP(ctx, l, nil, p.withEtcd(localHandler(service, health, p.steering(ctx), p.saver)))
+			return p.serveHTTP(ctx, l, nil, p.withStore(p.withEtcd(localHandler(service, health, p.steering(ctx), p.saver))))
 		}})
 }
 

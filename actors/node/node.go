@@ -97,6 +97,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	if err := claimCgroupRoot(cfg); err != nil {
 		return Report{}, err
 	}
+	if err := sameStore(cfg); err != nil {
+		return Report{}, err
+	}
 	if err := remember(cfg); err != nil {
 		return Report{}, err
 	}
@@ -109,7 +112,11 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	}
 	defer p.close()
 	servePprof(ctx, cfg, log)
-	report, err := p.live(ctx, begin, p.tree)
+	report, done, err := p.awaitStore(ctx, begin)
+	if done {
+		return p.recordExit(begin, report, err)
+	}
+	report, err = p.live(ctx, begin, p.tree)
 	if damaged := (damagedStore{}); errors.As(err, &damaged) && ctx.Err() == nil {
 		report, err = p.afterDamage(ctx, begin, damaged.error)
 	}
@@ -122,7 +129,7 @@ func (p *parts) live(ctx context.Context, begin time.Time, tree func(*health.Hea
 	if err != nil {
 		return Report{Containers: -1}, err
 	}
-	if p.damage == nil {
+	if p.damage == nil && p.absent.reason() == nil {
 		background := p.events.Start(ctx)
 		defer func() { background.Cancel(); p.logClose("events", background.Wait()) }()
 	}
@@ -176,7 +183,9 @@ func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time)
 			if err != nil {
 				return err
 			}
-			p.log.Info("node started", "name", p.cfg.NodeName, "took", p.clock.Now().Sub(begin).Round(time.Millisecond), "kubeconfig", p.cfg.Kubeconfig())
+			if p.absent.reason() == nil {
+				p.log.Info("node started", "name", p.cfg.NodeName, "took", p.clock.Now().Sub(begin).Round(time.Millisecond), "kubeconfig", p.cfg.Kubeconfig())
+			}
 			booted = nil
 			p.clock.AfterFunc(trimAfter, debug.FreeOSMemory)
 		case <-ctx.Done():

@@ -62,6 +62,8 @@ type parts struct {
 
 	// refused takes the reason for which a node must not start.
 	refused chan error
+	// absent is why a store elsewhere is waited for.
+	absent absence
 	// damage is why the store is not used, and unhealthy who says so; nil when it is.
 	damage    *damage
 	unhealthy http.Handler

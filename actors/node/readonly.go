@@ -55,14 +55,17 @@ func (p *parts) readOnlySocket(h http.Handler) supervision.Handler {
 			mux.Handle("GET /livez", h)
 			mux.Handle("GET /readyz", h)
 			mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-				http.Error(w, p.damage.reason(), http.StatusServiceUnavailable)
+				http.Error(w, p.note(), http.StatusServiceUnavailable)
 			})
-			return p.serveHTTP(ctx, l, nil, mux)
+			return p.serveHTTP(ctx, l, nil, p.withStore(mux))
 		}})
 }
 
 // note is what there is to say above the tree.
 func (p *parts) note() string {
+	if why := p.absent.reason(); why != nil {
+		return oneLine(why.Error())
+	}
 	if p.damage == nil {
 		return ""
 	}

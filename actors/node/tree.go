@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/scheduler"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/kubelet"
+	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
@@ -184,5 +186,9 @@ func (p *parts) storeRead(ctx context.Context) error {
 	if s == nil {
 		return ErrNotUp
 	}
-	return s.Healthy(ctx)
+	err := s.Healthy(ctx)
+	if errors.Is(err, store.ErrAway) {
+		return health.Told{Reason: err}
+	}
+	return err
 }

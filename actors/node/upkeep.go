@@ -41,6 +41,7 @@ func (c Config) quotaBytes() (int64, error) {
 var (
 	errStoreFull   = errors.New("refused as far as they need room: the store or its disk is full; deletions are taken")
 	errStoreStalls = errors.New("they wait: the disk of the store does not answer")
+	errStoreSilent = errors.New("refused: no endpoint of the store answers")
 	errStoreAway   = errors.New("refused: the store is being opened anew")
 )
 
@@ -57,6 +58,8 @@ func (p *parts) storeNote() error {
 		return errStoreFull
 	case errors.Is(why, store.ErrStalled):
 		return errStoreStalls
+	case errors.Is(why, store.ErrAway):
+		return errStoreSilent
 	}
 	return errStoreAway
 }

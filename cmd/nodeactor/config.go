@@ -39,6 +39,10 @@ func (f *flagSet) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.given.ServiceCIDR, "service-cidr", "", "IPv4 `network` of Services (default "+node.DefaultServiceCIDR+")")
 	fs.StringVar(&f.given.AdvertiseAddress, "advertise-address", "", "`address` others reach this host at (default: of the default route)")
 	fs.IntVar(&f.given.MaxPods, "max-pods", 0, fmt.Sprintf("most pods on this node (default %d)", node.DefaultMaxPods))
+	fs.StringVar(&f.given.StoreEndpoints, "store-endpoints", "", "https `URLs` of the members of an etcd cluster that holds the objects instead of this node, separated by commas")
+	fs.StringVar(&f.given.StoreCAFile, "store-ca-file", "", "`file` of the CA that has signed their certificates (default: those the host trusts)")
+	fs.StringVar(&f.given.StoreCertFile, "store-cert-file", "", "`file` of the certificate with which the node goes there; read again when it changes")
+	fs.StringVar(&f.given.StoreKeyFile, "store-key-file", "", "`file` of its key")
 	fs.StringVar(&f.given.StoreQuota, "store-quota", "", "`size` that the store's file may hold, e.g. 8Gi; over it deletions go on, and updates that do not grow (default "+node.DefaultStoreQuota+")")
 	fs.StringVar(&f.given.SnapshotEvery, "snapshot-every", "", "`time` between two automatic snapshots of the store, or off (default "+node.DefaultSnapshotEvery+")")
 	fs.IntVar(&f.given.SnapshotKeep, "snapshot-keep", 0, fmt.Sprintf("`number` of the newest automatic snapshots to keep, beside one a day for a week (default %d)", node.DefaultSnapshotKeep))
@@ -114,6 +118,7 @@ func overlay(c *node.Config, given node.Config) {
 		{&c.PodCIDR, &given.PodCIDR}, {&c.ServiceCIDR, &given.ServiceCIDR}, {&c.AdvertiseAddress, &given.AdvertiseAddress},
 		{&c.LogLevel, &given.LogLevel}, {&c.StoreQuota, &given.StoreQuota}, {&c.PprofAddr, &given.PprofAddr}, {&c.EncryptionProviderConfig, &given.EncryptionProviderConfig},
 		{&c.SnapshotEvery, &given.SnapshotEvery},
+		{&c.StoreEndpoints, &given.StoreEndpoints}, {&c.StoreCAFile, &given.StoreCAFile}, {&c.StoreCertFile, &given.StoreCertFile}, {&c.StoreKeyFile, &given.StoreKeyFile},
 	} {
 		if *s.from != "" {
 			*s.to = *s.from

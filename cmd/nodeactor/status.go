@@ -52,6 +52,7 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		fmt.Fprintf(out, "last snapshot  %s ago, %s\n", ago(saved.Time), saved.Name())
 	}
 	client, sick := node.NewLocalClient(c.Socket()), false
+	printStore(ctx, client, out)
 	printEtcd(ctx, client, out)
 	failing := map[string]bool{}
 	for _, path := range []string{"/readyz", "/livez"} {

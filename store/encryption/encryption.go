@@ -116,11 +116,16 @@ func (e *Encryption) warnIfOpen() {
 	}
 }
 
-// Check asks the providers that are programs of their own, and says when the file has changed to something that cannot be used.
-func (e *Encryption) Check(ctx context.Context) error {
+// Refused is why the file as it is now is not in use, or nil.
+func (e *Encryption) Refused() error {
 	if refused := e.refused.Load(); refused != nil {
 		return *refused
 	}
+	return nil
+}
+
+// Check asks the providers that are programs of their own.
+func (e *Encryption) Check(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	if err != nil {
 		return err

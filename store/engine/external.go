@@ -47,6 +47,8 @@ type ExternalConfig struct {
 	KeyFile   string
 	Clock     supervision.Clock
 	Log       *slog.Logger
+	// Waiting is told why Begin still waits, and nil when it does no longer; nil = nobody.
+	Waiting func(error)
 }
 
 // External is the Engine that is an etcd cluster elsewhere. Others may write to it, so what is applied here is never all there is.
@@ -112,9 +114,11 @@ func (e *External) await(ctx context.Context) error {
 	for begin := (time.Time{}); ; {
 		err := e.introduce(ctx)
 		if err == nil || errors.Is(err, ErrEndpoints) {
+			e.tell(nil)
 			return err
 		}
 		if why := e.diagnose(ctx); errors.Is(why, ErrEndpoints) {
+			e.tell(nil)
 			return why
 		} else if why != nil {
 			err = why
@@ -122,12 +126,30 @@ func (e *External) await(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", ErrAway, err)
 		}
+		e.tell(fmt.Errorf("%w: %w", ErrAway, err))
 		if now := e.cfg.Clock.Now(); now.Sub(begin) >= remindEvery {
 			e.cfg.Log.Warn("waiting for the store: no endpoint answers", "endpoints", e.name(), "reason", err)
 			begin = now
 		}
 		_ = e.cfg.Clock.Sleep(ctx, againAfter)
 	}
+}
+
+func (e *External) tell(why error) {
+	if e.cfg.Waiting != nil {
+		e.cfg.Waiting(why)
+	}
+}
+
+// Refusal is why a write would be refused now, or nil.
+func (e *External) Refusal() error {
+	if _, err := e.current(); err != nil {
+		return err
+	}
+	if _, ready, since := e.reach.look(); !ready && e.cfg.Clock.Now().Sub(since) >= graceFor {
+		return ErrAway
+	}
+	return nil
 }
 
 // introduce asks the cluster for the first time, once there is a connection.
