@@ -78,10 +78,18 @@ func (d *disk) thaw() {
 	}
 }
 
+// fillBut uses up all space but for left bytes.
+func (d *disk) fillBut(left int64) {
+	d.t.Helper()
+	var st unix.Statfs_t
+	must(d.t, unix.Statfs(d.mount, &st))
+	must(d.t, os.WriteFile(d.ballast(), make([]byte, max(int64(st.Bfree)*st.Bsize-left, 0)), 0o600))
+}
+
 // fill uses up all space; drain gives it back.
 func (d *disk) fill() {
 	d.t.Helper()
-	f, err := os.Create(d.ballast())
+	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	must(d.t, err)
 	defer f.Close()
 	for size := 1 << 20; size >= 1<<10; size /= 4 {

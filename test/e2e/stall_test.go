@@ -25,6 +25,8 @@ const (
 	stallsEnv  = "NODEACTOR_STALLS"
 	longStalls = 4
 	longStall  = 30 * time.Second
+	// onlyStall is long enough for a write that was not begun to be refused.
+	onlyStall = 14 * time.Second
 	// resumeLimit is what the node may take to work again once its disk does.
 	resumeLimit = 2 * time.Second
 	configMaps  = "/api/v1/namespaces/default/configmaps"
@@ -201,6 +203,16 @@ func (f *traffic) ready() bool {
 	return resp.StatusCode == http.StatusOK
 }
 
+// refusedBy begins a write while the disk does not answer: it must be told so before the time, which is waited for.
+func (f *traffic) refusedBy(end time.Time) {
+	f.t.Helper()
+	time.Sleep(2 * time.Second) // by now the stall is known
+	if code, body := f.write("stalled-"); code != http.StatusServiceUnavailable || !strings.Contains(body, "disk") || time.Now().After(end) {
+		f.t.Errorf("a write on a disk that does not answer: %d after %s %s", code, time.Since(end), body)
+	}
+	time.Sleep(time.Until(end))
+}
+
 // TestP01_StalledDisk: while the disk does not answer the process lives, no part of it fails, reads go on, and writes wait or are told when
 // to try again; everything works within two seconds of the disk's return. One short stall, or as many as NODEACTOR_STALLS says.
 func TestP01_StalledDisk(t *testing.T) {
@@ -221,9 +233,9 @@ func TestP01_StalledDisk(t *testing.T) {
 		stalled := time.Now()
 		switch {
 		case stalls == 1:
-			time.Sleep(8 * time.Second)
+			f.refusedBy(stalled.Add(onlyStall))
 		case i < longStalls:
-			time.Sleep(longStall)
+			f.refusedBy(stalled.Add(longStall))
 		default:
 			time.Sleep(time.Second)
 		}
@@ -253,6 +265,24 @@ func TestP01_StalledDisk(t *testing.T) {
 	f.check()
 }
 
+// nearlyFull leaves so little of the disk that only what makes room is taken, and must go on.
+func (f *traffic) nearlyFull(h *host, d *disk) {
+	f.t.Helper()
+	h.kubectl("create", "configmap", "doomed")
+	d.fillBut(13 << 20)
+	h.eventually(10*time.Second, "a write to be refused", func() error {
+		if code, body := f.write("nearly-"); code != http.StatusServiceUnavailable || !strings.Contains(body, "free some space") {
+			return notYet("it is answered with %d %s", code, body)
+		}
+		return nil
+	})
+	h.kubectl("delete", "configmap", "doomed")
+	h.apply(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"leader","namespace":"default"},"spec":{"holderIdentity":"me"}}`)
+	if out := h.kubectl("get", "--raw", "/readyz?verbose"); !strings.Contains(out, "[~]store-writes: refused") {
+		f.t.Errorf("/readyz says nothing of it: %s", out)
+	}
+}
+
 // TestFullDiskKeepsTheNode: on a full disk the process lives, reads go on and writes are refused with the reason; they are taken again
 // within two seconds of there being room.
 func TestFullDiskKeepsTheNode(t *testing.T) {
@@ -261,6 +291,7 @@ func TestFullDiskKeepsTheNode(t *testing.T) {
 	f := newTraffic(h)
 	f.start(2)
 	time.Sleep(300 * time.Millisecond)
+	f.nearlyFull(h, d)
 	d.fill()
 	h.eventually(10*time.Second, "a write to be refused", func() error {
 		if code, body := f.write("full-"); code != http.StatusServiceUnavailable || !strings.Contains(body, h.dir) {
