@@ -101,11 +101,8 @@ func (d *damage) waysOut() string {
 	return fmt.Sprintf("%s; to go on from the snapshot, start it once with --accept-data-loss: lost is %s", whole, d.Lost())
 }
 
-// short is reason without the ways out, for those who only use the API.
+// short is what those are told who only use the API.
 func (d *damage) short() string {
-	if d.verdict == store.Unreadable {
-		return "the store is damaged and cannot be read; nodeactor status on the host says more"
-	}
 	return fmt.Sprintf("the store is damaged: this is the state of %s, and nothing is written or done; kubectl get --raw /readyz says more", d.AsOf().Format(time.RFC3339))
 }
 

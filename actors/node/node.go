@@ -74,6 +74,8 @@ func (r Report) Farewell(c Config) string {
 	switch {
 	case r.Containers > 0:
 		fmt.Fprintf(&b, "The node has stopped. %d containers keep running; the next start takes them over.\n", r.Containers)
+	case r.Containers < 0:
+		fmt.Fprintln(&b, "The node has stopped. Its containers were not touched.")
 	default:
 		fmt.Fprintln(&b, "The node has stopped. No container is running.")
 	}
@@ -203,6 +205,9 @@ func (p *parts) stop(ctx context.Context) Report {
 	stopCtx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	r := Report{StopReport: p.sys.Stop(stopCtx), Containers: -1}
+	if p.damage != nil {
+		return r // nobody has looked which there are
+	}
 	countCtx, cancelCount := context.WithTimeout(ctx, countTimeout)
 	defer cancelCount()
 	if n, err := p.runningContainers(countCtx); err == nil {

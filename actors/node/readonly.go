@@ -89,11 +89,7 @@ func (p *parts) unreadable(w http.ResponseWriter, r *http.Request) {
 		responsewriters.WriteRawJSON(http.StatusOK, k8sversion.Get(), w)
 		return
 	}
-	text := p.damage.short()
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		text = p.damage.reason()
-	}
-	err := apierrors.NewServiceUnavailable(text)
+	err := apierrors.NewServiceUnavailable(p.damage.reason())
 	err.ErrStatus.Kind, err.ErrStatus.APIVersion = "Status", metav1.SchemeGroupVersion.Version
 	responsewriters.ErrorNegotiated(err, scheme.Codecs, schema.GroupVersion{Version: "v1"}, w, r)
 }

@@ -115,7 +115,7 @@ func LastKnown(dir string) int64 { return readSeen(filepath.Join(dir, seenFile))
 
 // Unapplied is how many entries the log of a stopped engine has that its database, which has passed its check, has not taken in.
 func Unapplied(dir string) (uint64, error) {
-	applied, err := readApplied(DatabaseFile(dir))
+	applied, _, err := readState(DatabaseFile(dir))
 	if err != nil {
 		return 0, err
 	}

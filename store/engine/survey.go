@@ -27,9 +27,10 @@ const (
 type survey struct {
 	db    dbState
 	dbErr error
-	// applied is the last log entry that the database, or its older state, has taken in.
-	applied uint64
-	log     journal
+	// applied is the last log entry that the database, or its older state, has taken in, revision the one it has.
+	applied  uint64
+	revision int64
+	log      journal
 	// seen is the newest revision that was ever told to anybody, as far as that is known.
 	seen int64
 }
@@ -77,7 +78,20 @@ func (s survey) decide(dir string) plan {
 	if end := max(log.last, log.base); end < s.applied {
 		return plan{do: giveUp, file: log.end(), why: fmt.Errorf("%w: it ends at entry %d, the database has %d", errBehind, end, s.applied)}
 	}
+	if most := s.most(); most < s.seen {
+		return plan{do: giveUp, file: log.end(), why: fmt.Errorf("%w: with it the store has at most revision %d, and revision %d was acknowledged", errBehind, most, s.seen)}
+	}
 	return s.decideDatabase(db)
+}
+
+// most is the newest revision that the store can have when the log was read: an entry makes one revision, or none. A database that cannot be
+// used counts as a new one, which a log that does not go back to the beginning is no match for anyway.
+func (s survey) most() int64 {
+	from, revision := s.applied, s.revision
+	if s.db == dbBad || s.db == dbAbsent {
+		from, revision = 0, firstRevision
+	}
+	return revision + int64(max(s.log.last, s.log.base)-from)
 }
 
 // decideDatabase is decide when the log is good.
@@ -112,7 +126,7 @@ func look(dir string) (s survey, err error) {
 	switch {
 	case err == nil:
 		s.db = dbGood
-		s.applied, err = readApplied(path)
+		s.applied, s.revision, err = readState(path)
 		return s, err
 	case !errors.Is(err, boltcheck.ErrCorrupt):
 		return s, err
@@ -121,7 +135,7 @@ func look(dir string) (s survey, err error) {
 	if boltcheck.Older(path) != nil {
 		return s, nil
 	}
-	s.applied, err = older(dir)
+	s.applied, s.revision, err = older(dir)
 	if errors.Is(err, ErrDamaged) {
 		return s, nil
 	}
@@ -129,31 +143,31 @@ func look(dir string) (s survey, err error) {
 	return s, err
 }
 
-// older makes a copy of the database without its last transaction, and returns the last entry it has taken in.
-func older(dir string) (applied uint64, err error) {
+// older makes a copy of the database without its last transaction, and returns its state.
+func older(dir string) (applied uint64, revision int64, err error) {
 	path := filepath.Join(dir, olderFile)
 	if err := errors.Join(os.RemoveAll(path), copyFile(path, DatabaseFile(dir))); err != nil {
-		return 0, fmt.Errorf("cannot copy the database: %w", err)
+		return 0, 0, fmt.Errorf("cannot copy the database: %w", err)
 	}
 	if err := boltcheck.Revert(path); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return readApplied(path)
+	return readState(path)
 }
 
-// readApplied returns the last log entry that the database at path, which has passed its check, has taken in.
-func readApplied(path string) (applied uint64, err error) {
+// readState returns the last log entry that the database at path, which has passed its check, has taken in, and its revision.
+func readState(path string) (applied uint64, revision int64, err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if errors.Is(err, berrors.ErrTimeout) {
-		return 0, fmt.Errorf("database %s: %w", path, ErrLocked)
+		return 0, 0, fmt.Errorf("database %s: %w", path, ErrLocked)
 	}
 	if err != nil {
-		return 0, damage(path, err)
+		return 0, 0, damage(path, err)
 	}
 	defer func() { _ = db.Close() }()
 	err = db.View(func(tx *bbolt.Tx) error {
-		applied = appliedIndex(tx)
+		applied, revision = appliedIndex(tx), storedRevision(tx)
 		return nil
 	})
-	return applied, err
+	return applied, revision, err
 }

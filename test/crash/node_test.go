@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ type node struct {
 	api, kubelet, etcd string
 	cmd                *exec.Cmd
 	exited             chan error
+	counters
 }
 
 // TestMain silences the client library: that answers break off is the purpose here.
@@ -57,7 +59,8 @@ func newNode(t testing.TB) *node {
 
 func (n *node) logPath() string { return n.dir + daemon.LogSuffix }
 
-func (n *node) launch() {
+// launch starts the daemon with a quota so small that the store forgets history and rewrites its file all the time.
+func (n *node) launch(extra ...string) {
 	n.t.Helper()
 	if err := daemon.Own(n.dir); err != nil {
 		n.t.Fatal(err)
@@ -67,8 +70,9 @@ func (n *node) launch() {
 		n.t.Fatal(err)
 	}
 	defer log.Close()
-	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), "run", "--data-dir", n.dir, "--node-name", "crash", "--api-addr", n.api,
-		"--kubelet-addr", n.kubelet, "--etcd-addr", n.etcd, "--cgroup-root", "/"+filepath.Base(n.dir), "--pod-cidr", "10.219.0.0/24")
+	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), append([]string{"run", "--data-dir", n.dir, "--node-name", "crash", "--api-addr", n.api,
+		"--kubelet-addr", n.kubelet, "--etcd-addr", n.etcd, "--cgroup-root", "/" + filepath.Base(n.dir), "--pod-cidr", "10.219.0.0/24",
+		"--store-quota", "16Mi", "--snapshot-every", "off", "--etcd-writes"}, extra...)...)
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := n.cmd.Start(); err != nil {
@@ -140,6 +144,17 @@ func (n *node) remove() {
 	}
 	os.RemoveAll(n.dir)
 	os.Remove(n.logPath())
+}
+
+// grep is the first line of the log with a text, or nothing.
+func (n *node) grep(text string) string {
+	b, _ := os.ReadFile(n.logPath())
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	return ""
 }
 
 func (n *node) tail(lines int) string { return daemon.Tail(n.logPath(), lines) }

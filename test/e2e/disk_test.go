@@ -2,15 +2,11 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,56 +101,3 @@ func (d *disk) fill() {
 func (d *disk) drain() { must(d.t, os.Remove(d.ballast())) }
 
 func (d *disk) ballast() string { return filepath.Join(d.mount, "ballast") }
-
-// damageFile writes noise over the middle of a file.
-func damageFile(t *testing.T, path string, at int64) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
-	defer f.Close()
-	noise, err := os.Open("/dev/urandom")
-	must(t, err)
-	defer noise.Close()
-	_, err = f.Seek(at, io.SeekStart)
-	must(t, err)
-	_, err = io.CopyN(f, noise, 200<<10)
-	must(t, err)
-}
-
-// TestDamagedStoreIsRefused: a node whose store cannot be read ends at once, with the file's name and the way out, and never with a panic.
-func TestDamagedStoreIsRefused(t *testing.T) {
-	h := newHost(t, 3)
-	h.start()
-	h.stop()
-	whole := filepath.Join(t.TempDir(), "whole")
-	must(t, os.CopyFS(whole, os.DirFS(filepath.Join(h.dir, "store"))))
-	logs, err := filepath.Glob(filepath.Join(h.dir, "store/member/wal/*.wal"))
-	if err != nil || len(logs) == 0 {
-		t.Fatalf("the store has no log: %v", err)
-	}
-	for name, c := range map[string]struct {
-		file string
-		at   int64
-	}{
-		"log":               {logs[0], 1 << 10},
-		"database's head":   {filepath.Join(h.dir, "store/member/snap/db"), 0},
-		"database's inside": {filepath.Join(h.dir, "store/member/snap/db"), 12 << 10},
-	} {
-		damageFile(t, c.file, c.at)
-		out, err := h.run(30*time.Second, nil, h.args()...)
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-			t.Errorf("%s: %v", name, err)
-		}
-		last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]
-		if !strings.Contains(last, c.file) || !strings.Contains(last, "restore") || strings.Contains(out, "goroutine ") {
-			t.Errorf("%s: the node says\n%s", name, out)
-		}
-		must(t, os.RemoveAll(filepath.Join(h.dir, "store")))
-		must(t, os.CopyFS(filepath.Join(h.dir, "store"), os.DirFS(whole)))
-	}
-	h.start()
-	if out := fmt.Sprint(h.try("get", "namespace", "default")); !strings.Contains(out, "default") {
-		t.Errorf("the whole store does not start: %s", out)
-	}
-}
