@@ -25,6 +25,9 @@ func mend(cfg Config) (survey, error) {
 		return s, err
 	}
 	p := s.decide(cfg.Dir)
+	if p.do == anew && cfg.Peers != nil {
+		p = plan{} // it has joined, and waits for what the others have
+	}
 	if p.do == giveUp {
 		return s, errors.Join(damage(p.file, p.why), os.RemoveAll(filepath.Join(cfg.Dir, olderFile)))
 	}
