@@ -53,6 +53,7 @@ func ipOf(i int) string { return fmt.Sprintf("127.0.0.%d", 11+i) }
 // newCluster prepares n members without opening them.
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
+	t.Parallel()
 	c := &cluster{t: t}
 	names := map[string]string{}
 	for i := range n {

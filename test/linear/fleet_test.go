@@ -253,7 +253,11 @@ func (f *fleet) disturb(ctx context.Context, rnd *rand.Rand) map[string]int {
 			victim = l
 		}
 		fault.do(f, victim)
-		time.Sleep(time.Duration(300+rnd.IntN(2700)) * time.Millisecond)
+		last := time.Duration(300+rnd.IntN(2700)) * time.Millisecond
+		if rnd.IntN(5) == 0 {
+			last *= 3
+		}
+		time.Sleep(last)
 		fault.undo(f, victim)
 		done[fault.name]++
 		for _, p := range f.members {
