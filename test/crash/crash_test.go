@@ -19,7 +19,9 @@ const (
 	defaultRounds = 30
 	// longestRun is how long the writers write at most before the kill.
 	longestRun = 400 * time.Millisecond
-	namespace  = "default"
+	// reportEvery is after how many rounds a long run says how far it is.
+	reportEvery = 50
+	namespace   = "default"
 )
 
 func setting(name string, fallback uint64) uint64 {
@@ -55,6 +57,9 @@ func TestP21_KilledUnderLoad(t *testing.T) {
 		}
 		if t.Failed() {
 			return
+		}
+		if round%reportEvery == reportEvery-1 {
+			t.Logf("%d rounds, %d acknowledged writes", round+1, confirmed)
 		}
 		c := chooseChore(rnd)
 		chores[c.name]++

@@ -71,7 +71,7 @@ func (n *node) launch(extra ...string) {
 	}
 	defer log.Close()
 	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), append([]string{"run", "--data-dir", n.dir, "--node-name", "crash", "--api-addr", n.api,
-		"--kubelet-addr", n.kubelet, "--etcd-addr", n.etcd, "--cgroup-root", "/" + filepath.Base(n.dir), "--pod-cidr", "10.219.0.0/24",
+		"--kubelet-addr", n.kubelet, "--etcd-addr", n.etcd, "--cgroup-root", "/" + filepath.Base(n.dir), "--pod-cidr", fmt.Sprintf("10.219.%d.0/24", os.Getpid()%256),
 		"--store-quota", "16Mi", "--snapshot-every", "off", "--etcd-writes"}, extra...)...)
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
