@@ -67,6 +67,16 @@ func (m *Member) compare(ctx context.Context) {
 	}
 }
 
+// alarm says that members differ and none of them is known to be wrong.
+func (m *Member) alarm() string {
+	differ := m.disagree.Load()
+	if differ == nil {
+		return ""
+	}
+	return "the data of this member differs from that of " + strings.Join(*differ, ", ") +
+		", and no majority says who is right: save a snapshot of each, and build the store anew from the one that is"
+}
+
 // opinions collects the states.
 func (m *Member) opinions(ctx context.Context) (opinion, error) {
 	h, _, err := m.server.KV().HashStorage().HashByRev(m.server.KV().Rev())

@@ -101,6 +101,7 @@ type Status struct {
 	Members   int
 	Leader    bool
 	Term      uint64
+	Alarm     string // what is wrong with the data of the members, "" = nothing
 }
 
 // Engine is the durable log. All methods are safe for concurrent use and end with their context.

@@ -7,6 +7,8 @@ import (
 	"hash/maphash"
 	"sync"
 	"time"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // What becomes of a write whose answer was lost, and how the seat finds out. The facts it stands on:
@@ -51,6 +53,9 @@ func (a *attempt) run(ctx context.Context, m *Member) (Result, error) {
 	begun := errors.Is(err, ErrUnknown)
 	for retryable(err) && (begun || !errors.Is(err, ErrNoQuorum)) && ctx.Err() == nil {
 		if m, err = a.seat.answering(ctx, m); err != nil {
+			break
+		}
+		if err = supervision.CheckFence(ctx); err != nil {
 			break
 		}
 		if begun && !a.repeatable() {

@@ -238,6 +238,7 @@ func (m *Member) Status() Status {
 		Members:   len(m.server.Cluster().Members()),
 		Leader:    m.server.Leader() == m.server.MemberID(),
 		Term:      m.server.Term(),
+		Alarm:     m.alarm(),
 	}
 }
 

@@ -65,12 +65,19 @@ func (p *Peers) check(name string) error {
 		return fmt.Errorf("peer URL %q is not http://host:port or https://host:port", p.URL)
 	case u.Scheme == "https" && (p.TLS.CertFile == "" || p.TLS.KeyFile == "" || p.TLS.CAFile == ""):
 		return fmt.Errorf("peer URL %s needs a certificate, its key and a CA", p.URL)
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return fmt.Errorf("peer URL %s would send everything in the clear: use https, or a loopback address", p.URL)
 	case u.Scheme == "http" && p.TLS.CertFile != "":
 		return fmt.Errorf("peer URL %s is not https, but there is a certificate", p.URL)
 	case len(p.Cluster) > 0 && p.Cluster[name] != p.URL:
 		return fmt.Errorf("the initial cluster names %q as the peer URL of %s, not %s", p.Cluster[name], name, p.URL)
 	}
 	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // urls is p.URL in the library's form.

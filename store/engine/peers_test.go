@@ -434,6 +434,32 @@ func TestP22_AlteredDatabaseIsNoticed(t *testing.T) {
 	}
 }
 
+// TestP22_NoMajorityIsAnAlarm: where nobody can say whose data is right, all go on and say so.
+func TestP22_NoMajorityIsAnAlarm(t *testing.T) {
+	c := newCluster(t, 2)
+	for i := range c.cfgs {
+		delete(c.cfgs[i].Peers.Cluster, "c")
+	}
+	c.open(0, 1)
+	c.put(0, "/registry/a/7", "true")
+	alterRunning(c.member(1).server.Backend().BatchTx())
+	c.put(0, "/a", "1")
+	for i := range 2 {
+		eventually(t, "an alarm", func() bool { return c.seats[i].Status().Alarm != "" })
+		if err := c.seats[i].Err(); err != nil {
+			t.Errorf("member %d: %v", i, err)
+		}
+	}
+	c.put(0, "/a", "2")
+	time.Sleep(2 * c.cfgs[0].Peers.CompareEvery)
+	for i := range 2 {
+		if said := strings.Count(strings.Join(c.logs[i].since(0), ""), "data of members differs"); said != 1 {
+			t.Errorf("member %d said it %d times", i, said)
+		}
+	}
+	t.Log(c.seats[0].Status().Alarm)
+}
+
 func foundOut(t *testing.T, err error, dir, others string) {
 	t.Helper()
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "not what "+others+" have") {

@@ -123,6 +123,7 @@ func TestMembersKnowOneAnotherByCertificate(t *testing.T) {
 func TestPeersAreRefused(t *testing.T) {
 	for want, p := range map[string]Peers{
 		"is not http://host:port":        {URL: "127.0.0.1:1"},
+		"in the clear":                   {URL: "http://192.0.2.1:1"},
 		"needs a certificate":            {URL: "https://127.0.0.1:1"},
 		"is not https, but there is":     {URL: "http://127.0.0.1:1", TLS: PeerTLS{CertFile: "x"}},
 		"the initial cluster names":      {URL: "http://127.0.0.1:1", Cluster: map[string]string{"n": "http://127.0.0.1:2"}},
