@@ -10,6 +10,8 @@
 //   - hostimage compares the host before and after.
 //   - e2e drives the real binary with the real kubectl and real containers; it needs root.
 //   - interop tries a node with programs of others: etcdctl, etcdutl, a kube-apiserver; it needs root.
+//   - linear judges what clients of three members of a store were told, under crashes, pauses and partitions.
+//   - wire is a loopback network whose lines can be cut.
 //   - vm runs test programs in a virtual machine with pure cgroup v2.
 //   - bench measures the product beside the upstream control plane.
 //
