@@ -129,6 +129,21 @@ func (s *Server) Stop() {
 	}
 }
 
+// Hide starts the server again on another address, which the result undoes.
+func (s *Server) Hide() (back func()) {
+	s.t.Helper()
+	s.Stop()
+	known, urls := s.Endpoint, s.cfg.ListenClientUrls
+	s.Endpoint = "https://" + loopback.Free(s.t)
+	s.cfg.ListenClientUrls = []url.URL{mustURL(s.t, s.Endpoint)}
+	s.Start()
+	return func() {
+		s.Stop()
+		s.Endpoint, s.cfg.ListenClientUrls = known, urls
+		s.Start()
+	}
+}
+
 // Client returns a client of the server, which ends with the test.
 func (s *Server) Client() *clientv3.Client {
 	s.t.Helper()
