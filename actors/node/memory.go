@@ -33,6 +33,7 @@ type trimmer struct {
 
 	mu      sync.Mutex
 	stopped bool
+	paced   bool      // booted: before, the fewer garbage the better, because it would leave the heap of the idle node with holes
 	busy    bool      // under load
 	last    time.Time // of the last collection that may be a sign of load
 	allocs  uint64    // in all, at the last look
@@ -76,7 +77,7 @@ func (t *trimmer) collected() {
 // pace sets how much garbage is made before the next collection. The lock is held.
 func (t *trimmer) pace() {
 	want := restPercent
-	if t.busy && !t.stopped {
+	if t.busy && t.paced && !t.stopped {
 		want = percentOf(read("/gc/heap/live:bytes"))
 	}
 	// Setting it stops the world for a moment.
@@ -109,10 +110,18 @@ func (t *trimmer) look() {
 	t.pace()
 	t.trims++
 	t.mu.Unlock()
-	debug.FreeOSMemory()
+	giveBack()
 	t.mu.Lock()
 	t.last = time.Time{} // that collection was no sign of load
 	t.mu.Unlock()
+}
+
+// booted tells that the node has started: it gives back what that took, a little later, and from now on loads set the pace.
+func (t *trimmer) booted() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paced = true
+	t.clock.AfterFunc(trimAfter, giveBack)
 }
 
 func (t *trimmer) stop() {
@@ -120,6 +129,12 @@ func (t *trimmer) stop() {
 	defer t.mu.Unlock()
 	t.stopped = true
 	t.pace()
+}
+
+// giveBack returns to the system what is not needed right now.
+func giveBack() {
+	debug.FreeOSMemory()
+	forgetProgram()
 }
 
 // allocated is how many bytes this process has allocated in all.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	_ "net/http/pprof" // served only on --pprof-addr
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -178,7 +177,8 @@ func (p *parts) start(*health.Health) error { return p.sys.Start(p.root) }
 
 // await returns when the node is to stop: nil when it was told to.
 func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time) error {
-	defer startTrimmer(p.clock).stop()
+	trimmer := startTrimmer(p.clock)
+	defer trimmer.stop()
 	for {
 		select {
 		case err := <-booted:
@@ -189,7 +189,7 @@ func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time)
 				p.log.Info("node started", "name", p.cfg.NodeName, "took", p.clock.Now().Sub(begin).Round(time.Millisecond), "kubeconfig", p.cfg.Kubeconfig())
 			}
 			booted = nil
-			p.clock.AfterFunc(trimAfter, debug.FreeOSMemory)
+			trimmer.booted()
 		case <-ctx.Done():
 			return nil
 		case err := <-p.refused:
