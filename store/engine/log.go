@@ -82,6 +82,7 @@ func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
 // expected are complaints of a member about what is so on purpose or settles by itself at the first boot.
 var expected = map[string]bool{
 	"failed to update storage version":                          true,
+	"quota exceeds the maximum value":                           true, // it lies above the store's own
 	"Failed to detect schema version":                           true,
 	"simple token is not cryptographically signed":              true,
 	"use default bcrypt cost instead of the invalid given cost": true,

@@ -56,6 +56,20 @@ func (f *traffic) fillStore() (n int) {
 	return n
 }
 
+// busy writes so much that it is worth knowing who uses the processor, until it is known that the store does (P26).
+func (f *traffic) busy(h *host) {
+	f.t.Helper()
+	load := newTraffic(h)
+	load.start(24)
+	defer load.end()
+	h.eventually(20*time.Second, "the store's share of the processor", func() error {
+		if share, _ := f.metric(`nodeactor_actor_cpu_cores{path="store/engine"`); share == 0 {
+			return notYet("none was measured")
+		}
+		return nil
+	})
+}
+
 // TestP23_FullStoreKeepsTheNode: a node whose store is over its quota goes on: reads, deletions, whole namespaces included, leases; other
 // writes are told why and when to try again, and are taken within two seconds of there being room.
 func TestP23_FullStoreKeepsTheNode(t *testing.T) {
@@ -68,6 +82,7 @@ func TestP23_FullStoreKeepsTheNode(t *testing.T) {
 	if code, _, body := f.send(http.MethodPost, fullPlace, configMap("held", 10, "example.com/hold")); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
+	f.busy(h)
 	n := f.fillStore()
 	t.Logf("%d objects of %d KB filled it", n, fillBytes>>10)
 	f.start(2)
@@ -107,6 +122,13 @@ func TestP23_FullStoreKeepsTheNode(t *testing.T) {
 	default:
 	}
 	h.kubectl("create", "configmap", "after", "-n", "full", "--from-literal=a=b")
+	h.eventually(10*time.Second, "the Event that tells of it", func() error {
+		out := h.kubectl("get", "events", "-A", "--field-selector", "reason=StoreTakesWrites")
+		if !strings.Contains(out, "host-a") {
+			return notYet("%s", out)
+		}
+		return nil
+	})
 	if n := f.faults(); n != 0 {
 		t.Errorf("%v faults were counted", n)
 	}

@@ -178,19 +178,41 @@ func (f *traffic) check() {
 }
 
 // faults is how many faults the node has counted.
-func (f *traffic) faults() (sum float64) {
+func (f *traffic) faults() float64 {
+	f.t.Helper()
+	sum, _ := f.metric("nodeactor_faults_total{")
+	return sum
+}
+
+// metric is the sum of the node's samples whose names and labels begin like that, and whether there is one.
+func (f *traffic) metric(begin string) (sum float64, found bool) {
 	f.t.Helper()
 	resp, err := f.http.Get(f.base + "/metrics")
 	must(f.t, err)
 	defer resp.Body.Close()
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), "} "); ok && strings.HasPrefix(name, "nodeactor_faults_total{") {
-			n, err := strconv.ParseFloat(value, 64)
-			must(f.t, err)
-			sum += n
+		at := strings.LastIndexByte(lines.Text(), ' ')
+		if at < 0 || !strings.HasPrefix(lines.Text(), begin) {
+			continue
+		}
+		n, err := strconv.ParseFloat(lines.Text()[at+1:], 64)
+		must(f.t, err)
+		sum, found = sum+n, true
+	}
+	return sum, found
+}
+
+// measured checks that the node tells how its store did.
+func (f *traffic) measured() {
+	f.t.Helper()
+	for begin, least := range map[string]float64{
+		"nodeactor_store_commit_seconds_count": float64(len(f.acked)), "nodeactor_store_fsync_total{file=\"log\"}": 1, "nodeactor_store_db_in_use_bytes": 1,
+		"nodeactor_store_refused_writes_total{reason=\"stalled\"}": 1,
+	} {
+		if n, found := f.metric(begin); !found || n < least {
+			f.t.Errorf("%s is %v (there: %v), want at least %v", begin, n, found, least)
 		}
 	}
-	return sum
 }
 
 // ready tells whether /readyz passes.
@@ -214,7 +236,7 @@ func (f *traffic) refusedBy(end time.Time) {
 }
 
 // TestP01_StalledDisk: while the disk does not answer the process lives, no part of it fails, reads go on, and writes wait or are told when
-// to try again; everything works within two seconds of the disk's return. One short stall, or as many as NODEACTOR_STALLS says.
+// to try again; everything works within two seconds of the disk's return; and the node tells how its store did (P26). One short stall, or as many as NODEACTOR_STALLS says.
 func TestP01_StalledDisk(t *testing.T) {
 	stalls := 1
 	if s := os.Getenv(stallsEnv); s != "" {
@@ -259,6 +281,7 @@ func TestP01_StalledDisk(t *testing.T) {
 		t.Fatalf("the process ended: %v", err)
 	default:
 	}
+	f.measured()
 	if n := f.faults() - before; n != 0 {
 		t.Errorf("%v faults were counted: %s", n, h.tail(60))
 	}
