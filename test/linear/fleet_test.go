@@ -220,6 +220,17 @@ func (f *fleet) mend() {
 	}
 }
 
+// stop ends a member in order.
+func (f *fleet) stop(p *process) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*callFor)
+	defer cancel()
+	// The process may be gone before its answer.
+	if err := p.call(ctx, "Stop", struct{}{}, new(struct{})); ctx.Err() != nil {
+		f.t.Errorf("member %s does not end: %v", p.name, err)
+	}
+	p.kill()
+}
+
 func (f *fleet) leader() *process {
 	for _, p := range f.members {
 		var yes bool
@@ -240,6 +251,7 @@ var faults = []struct {
 	undo func(*fleet, *process)
 }{
 	{"crash", func(_ *fleet, p *process) { p.kill() }, func(f *fleet, p *process) { p.start(f.t) }},
+	{"restart", (*fleet).stop, func(f *fleet, p *process) { p.start(f.t) }},
 	{"pause", func(_ *fleet, p *process) { p.signal(syscall.SIGSTOP) }, func(_ *fleet, p *process) { p.signal(syscall.SIGCONT) }},
 	{"partition", func(f *fleet, p *process) { f.isolate(p) }, func(f *fleet, _ *process) { f.mend() }},
 }

@@ -257,6 +257,13 @@ func (m *Member) Cut(ips []string, _ *struct{}) error {
 	return nil
 }
 
+// Stop closes the store as a node does that is told to end.
+func (m *Member) Stop(_ struct{}, _ *struct{}) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callFor)
+	defer cancel()
+	return m.store.Close(ctx)
+}
+
 // Leads tells whether this member leads.
 func (m *Member) Leads(_ struct{}, yes *bool) error {
 	*yes = m.store.Status().Leader
