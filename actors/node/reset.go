@@ -72,7 +72,7 @@ func Describe(c Config, say func(format string, args ...any)) {
 	}
 	say("  all containers of the node and the cgroups below %s", c.CgroupRoot)
 	say("  the bridge %s, its pods' links and the firewall table nodeactor_%s", bridge, prefix)
-	say("  the data directory %s with all objects, images and keys", c.DataDir)
+	say("  the data directory %s with all objects, snapshots, images and keys", c.DataDir)
 }
 
 // Reset stops the node on c.DataDir and removes everything it has made on this host,

@@ -169,7 +169,7 @@ func (s *saver) wait(now time.Time) time.Duration {
 	if left := last.Time.Add(s.every).Sub(now); left > 0 && left <= s.every {
 		return left
 	}
-	if from := s.source(); from == nil || from.Err() != nil || from.Revision() == last.Revision {
+	if from := s.source(); from == nil || from.Err() != nil || from.Revision() == last.Revision || errors.Is(from.Refusal(), store.ErrStalled) {
 		return min(snapshotLook, s.every)
 	}
 	return 0

@@ -48,13 +48,13 @@ faultPolicies:
 
 func TestFilesAreReadStrictly(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"faultPolicies: [{paht: node}]":                        `unknown field "paht"`,
-		"faultPolicies: [{path: node, windows: {strat: 1s}}]":  `unknown field "strat"`,
+		"faultPolicies: [{paht: node}]":                             `unknown field "paht"`,
+		"faultPolicies: [{path: node, windows: {strat: 1s}}]":       `unknown field "strat"`,
 		"faultPolicies:\n- path: node\n  path: node/core/scheduler": "already set",
-		"faultPolicies: {path: node}":                          "faultPolicies has to be a list, not a mapping;",
-		"maxPods: 3.5":                                         "maxPods has to be a whole number, not 3.5;",
-		"faultPolicies: [{path: node, on: {panic: restart}}]":  "faultPolicies.on has to be a mapping, not a text;",
-		"faultPolicies: [{path: node, windows: 5s}]":           "faultPolicies.windows has to be a mapping, not a text;",
+		"faultPolicies: {path: node}":                               "faultPolicies has to be a list, not a mapping;",
+		"maxPods: 3.5":                                              "maxPods has to be a whole number, not 3.5;",
+		"faultPolicies: [{path: node, on: {panic: restart}}]":       "faultPolicies.on has to be a mapping, not a text;",
+		"faultPolicies: [{path: node, windows: 5s}]":                "faultPolicies.windows has to be a mapping, not a text;",
 	} {
 		f, file := configured(t, yaml)
 		if _, err := f.load(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {

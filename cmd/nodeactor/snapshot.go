@@ -55,7 +55,9 @@ A snapshot has what the API knows. It does not have the cluster's keys (the fold
 directory), the key file of --encryption-provider-config, images, or what pods wrote to volumes.
 To be safe from the loss of this host, copy snapshots and pki elsewhere.
 
-Files are etcd's own format: etcdutl snapshot status reads them.`,
+Files are etcd's own format: etcdutl snapshot status reads them, and what etcdctl saved can be restored.
+
+Exit codes: 0 when it was done, 2 when a snapshot is damaged, 1 when anything else was in the way.`,
 		Example: `  nodeactor snapshot save                        # into the data directory
   nodeactor snapshot save /backup/today.db
   nodeactor snapshot list

@@ -195,7 +195,7 @@ func (s *snapshots) verifyCommand() *cobra.Command {
 in it has to be there and in order. FILE is a path, a name as 'nodeactor snapshot list' prints it,
 or newest.
 
-Exit codes: 0 when all are good, 2 when one is damaged, 1 when one could not be read.`,
+Exit codes: 0 when all are good, 2 when one is damaged, 1 when one could not be read or found.`,
 		Example: `  nodeactor snapshot verify newest
   nodeactor snapshot verify /backup/*.db`,
 		ValidArgsFunction: s.complete(true),

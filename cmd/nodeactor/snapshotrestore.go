@@ -33,7 +33,8 @@ you are sure. The restored store takes its place in one step: whatever interrupt
 the old one or the new one.
 
 No client sees time go back: the restored store begins far above every revision that was handed out
-before, and watches from then are answered with 410 Gone, on which clients list anew. When the node
+before, and watches from then are answered with 410 Gone, on which clients list anew. It has one
+member, whatever it was saved from. When the node
 starts, pods that are in the snapshot are started unless their containers still run, and containers
 of pods that are not in it are ended.
 
@@ -103,7 +104,7 @@ func (s *snapshots) tell(r snapshot.Restored, err error, c node.Config, out, not
 	}
 	fmt.Fprintf(out, "restored %s of %s, revision %d; the store goes on from revision %d\n", r.Snapshot.Name(), r.Snapshot.Time.Local().Format("2006-01-02 15:04:05"), r.Snapshot.Revision, r.Revision)
 	if r.Aside != "" {
-		fmt.Fprintf(out, "the store that was there is kept in %s\n", r.Aside)
+		fmt.Fprintf(out, "the store that was there is kept in %s; remove it when you are sure\n", r.Aside)
 	}
 	fmt.Fprintf(out, "start the node:   nodeactor run --data-dir %s\n", c.DataDir)
 	return nil

@@ -140,6 +140,45 @@ func TestSaveVerifyRestore(t *testing.T) {
 	}
 }
 
+// TestWatchesFromBeforeARestoreListAnew holds what the readers of a restored store see: nothing of its history, and revisions that go on.
+func TestWatchesFromBeforeARestoreListAnew(t *testing.T) {
+	info, dir := saved(t)
+	m, end := openEngine(t, dir)
+	seen := put(t, m, "/registry/configmaps/default/c0", "seen by a watch")
+	end()
+	r, err := Restore(t.Context(), info.Path, dir, Options{NodeName: testNode, Aside: true, Log: discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ = openEngine(t, dir)
+	for _, after := range []int64{1, info.Revision, seen, seen + 1000} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err := m.Watch(ctx, engine.First, engine.Last, after, func(engine.Batch) error { return errSource })
+		cancel()
+		if !errors.Is(err, engine.ErrCompacted) {
+			t.Errorf("a watch after revision %d: %v", after, err)
+		}
+	}
+	if _, err := m.Range(t.Context(), "/registry/", "/registry0", seen, 0); !errors.Is(err, engine.ErrCompacted) {
+		t.Errorf("a list at revision %d: %v", seen, err)
+	}
+	page, err := m.Range(t.Context(), "/registry/", "/registry0", 0, 0)
+	if err != nil || page.Revision != r.Revision || len(page.KVs) != 3 {
+		t.Fatalf("a list now: %+v, %v", page, err)
+	}
+	next := put(t, m, "/registry/configmaps/default/c1", "after")
+	var got []engine.Change
+	err = m.Watch(t.Context(), engine.First, engine.Last, page.Revision, func(b engine.Batch) error {
+		if got = append(got, b.Changes...); len(got) > 0 {
+			return errSource
+		}
+		return nil
+	})
+	if !errors.Is(err, errSource) || len(got) != 1 || got[0].KV.ModRevision != next || got[0].KV.Version != 2 {
+		t.Errorf("a watch from the list on: %+v, %v", got, err)
+	}
+}
+
 // TestEmptyStores holds that a store in which there is nothing, because nothing ever was or because all is deleted and forgotten, keeps its
 // revision in a snapshot, and is restored above it.
 func TestEmptyStores(t *testing.T) {
