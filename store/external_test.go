@@ -77,6 +77,22 @@ func TestTwoStoresOnOneEtcd(t *testing.T) {
 	contend(t, []storage.Interface{a, b})
 }
 
+// TestExternalListsWhatWasAcknowledged: a write by somebody who does not wait for any watch is in the next consistent list.
+func TestExternalListsWhatWasAcknowledged(t *testing.T) {
+	server := etcdserver.Start(t)
+	maps, c, ctx := configMaps(t, openExternal(t, server)), server.Client(), context.Background()
+	for i := range 300 {
+		key := fmt.Sprintf("/registry/configmaps/ns/m%d", i)
+		if _, err := c.Put(ctx, key, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m%d","namespace":"ns"}}`, i)); err != nil {
+			t.Fatal(err)
+		}
+		var list corev1.ConfigMapList
+		if err := maps.GetList(ctx, "/configmaps", storage.ListOptions{Recursive: true, Predicate: storage.Everything}, &list); err != nil || len(list.Items) != i+1 {
+			t.Fatalf("round %d: %d listed, %v", i, len(list.Items), err)
+		}
+	}
+}
+
 // contend lets both add to one object at the same time: no addition is lost.
 func contend(t *testing.T, all []storage.Interface) {
 	t.Helper()
