@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 
 	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
@@ -34,6 +36,9 @@ func (p *parts) openStore(ctx context.Context) (*store.Store, error) {
 	}
 	if errors.Is(err, store.ErrEndpoints) {
 		p.refuse(err)
+	}
+	if err == nil {
+		p.logClose("the copy that a read-only node left", os.RemoveAll(filepath.Join(p.cfg.DataDir, scratchDir)))
 	}
 	return s, err
 }

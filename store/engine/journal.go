@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -133,18 +134,38 @@ func (r *reader) record(d wal.Decoder, rec *walpb.Record, i, n int) error {
 }
 
 func (r *reader) entry(data []byte) error {
-	var e raftpb.Entry
-	if err := proto.Unmarshal(data, &e); err != nil {
+	index, err := indexOf(data)
+	if err != nil {
 		return err
 	}
-	if r.last != 0 && e.GetIndex() > r.last+1 {
-		return fmt.Errorf("entry %d follows on entry %d", e.GetIndex(), r.last)
+	if r.last != 0 && index > r.last+1 {
+		return fmt.Errorf("entry %d follows on entry %d", index, r.last)
 	}
 	if r.first == 0 {
-		r.first = e.GetIndex()
+		r.first = index
 	}
-	r.last = e.GetIndex()
+	r.last = index
 	return nil
+}
+
+// indexOf takes the index out of an encoded raftpb.Entry; what the entry says is left where it is.
+func indexOf(entry []byte) (index uint64, err error) {
+	const indexField = 3
+	for len(entry) > 0 {
+		field, kind, n := protowire.ConsumeTag(entry)
+		if n < 0 {
+			return 0, protowire.ParseError(n)
+		}
+		entry = entry[n:]
+		if field == indexField && kind == protowire.VarintType {
+			index, _ = protowire.ConsumeVarint(entry)
+		}
+		if n = protowire.ConsumeFieldValue(field, kind, entry); n < 0 {
+			return 0, protowire.ParseError(n)
+		}
+		entry = entry[n:]
+	}
+	return index, nil
 }
 
 // damagedAt is the last damaged segment, -1 when all are good.

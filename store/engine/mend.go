@@ -20,7 +20,7 @@ const (
 // library opens them: a panic or a page fault in one of its goroutines could not be caught. Nothing is lost in it but for what the library
 // cuts off the log itself, a last record that was not finished and so never acknowledged.
 func mend(cfg Config) (survey, error) {
-	s, err := look(cfg.Dir)
+	s, err := look(cfg.Dir, cfg.Log)
 	if err != nil {
 		return s, err
 	}

@@ -48,7 +48,7 @@ func written(t *testing.T, n int) (dir string, rev int64) {
 		if err := os.CopyFS(dir, os.DirFS(live)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := look(dir)
+		s, err := look(dir, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestP21_TornLastTransactionIsRedoneFromTheLog(t *testing.T) {
 	dir, rev := written(t, 100)
 	db := DatabaseFile(dir)
 	newestRoot := tearLast(t, db)
-	s, err := look(dir)
+	s, err := look(dir, quiet)
 	if err != nil || s.db != dbOlder || s.decide(dir).do != revert {
 		t.Fatalf("the last transaction was torn at page %d: %+v, %v", newestRoot, s, err)
 	}

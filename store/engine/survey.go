@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,6 +13,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/nodeactor/nodeactor/store/boltcheck"
+	"github.com/nodeactor/nodeactor/store/internal/guard"
 )
 
 // dbState is what a look at the database has found.
@@ -112,12 +115,24 @@ func (s survey) decideDatabase(db string) plan {
 	return plan{do: giveUp, file: db, why: s.dbErr}
 }
 
-// look surveys the directory. With dbOlder the older state is in a file of its own, olderFile.
-func look(dir string) (s survey, err error) {
-	s.seen = readSeen(filepath.Join(dir, seenFile))
-	if s.log, err = readJournal(dir); err != nil {
-		return s, err
+// look surveys the directory, its log beside its database. With dbOlder the older state is in a file of its own, olderFile.
+func look(dir string, log *slog.Logger) (s survey, err error) {
+	var j journal
+	read := make(chan error, 1)
+	guard.New(context.Background(), "survey", log).Go("reading the log", func(context.Context) (err error) {
+		j, err = readJournal(dir)
+		return err
+	}, func(err error) { read <- err })
+	s, err = lookDatabase(dir)
+	if failed := <-read; failed != nil {
+		return s, failed
 	}
+	s.log, s.seen = j, readSeen(filepath.Join(dir, seenFile))
+	return s, err
+}
+
+// lookDatabase surveys the database.
+func lookDatabase(dir string) (s survey, err error) {
 	path := DatabaseFile(dir)
 	if info, err := os.Stat(path); errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return s, nil
