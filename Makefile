@@ -13,7 +13,7 @@ LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
 # the proofs run in virtual time, many thousand times.
 UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm -e /test/faultmatrix -e /test/sim -e /test/interop)
 
-.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall interop bench crash linear clean
+.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall interop churn bench crash linear clean
 help: ## Show the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
@@ -60,6 +60,9 @@ stall: binaries ## A hundred stalls of the disk under load, four of them for hal
 
 vm: binaries ## Runtime and pod tests inside a virtual machine with pure cgroup v2.
 	@hack/vm.sh
+
+churn: ## A day of updates (CHURN, 200,000) of 1,000 objects in half a minute: the store's file stays small.
+	NODEACTOR_CHURN=$${CHURN:-200000} NODEACTOR_QUIET=1m NODEACTOR_REWRITE_KILLS=50 go test -count=1 -v -timeout 30m -run 'TestP23|TestP25|TestP21_Kill' ./store/
 
 interop: binaries ## A kube-apiserver as it is published on a node's etcd API, for INTEROP_MINUTES (4) under load, and etcd's own tools (needs root).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) INTEROP_MINUTES=$${INTEROP_MINUTES:-4} go test -count=1 -timeout 60m -v ./test/interop/

@@ -4,7 +4,7 @@
 // Duties of a caller:
 //
 //  1. Open with the directory nobody else uses; Close in the end. When Failed is closed the engine is lost: Reopen brings the next one.
-//  2. Run Maintain now and then (five minutes is right): it forgets history. Nothing happens by itself and a quiet store writes nothing.
+//  2. Call Tend whenever AwaitDue returns: it forgets history, and makes room. Nothing happens by itself and a quiet store writes nothing.
 //  3. Items and the objects cached on them are shared and never change. Copy before you change anything.
 //  4. On ErrCompacted and ErrOverflow list again and subscribe from the revision of that list.
 //
