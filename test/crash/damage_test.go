@@ -221,7 +221,7 @@ func (l *laboratory) limited(t *testing.T, client kubernetes.Interface, file, sa
 	}
 	list, readErr := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
 	_, writeErr := client.CoreV1().ConfigMaps(namespace).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "refused"}}, metav1.CreateOptions{})
-	live := client.Discovery().RESTClient().Get().AbsPath("/livez").Do(ctx).Error()
+	live := alive(ctx, client)
 	switch {
 	case !names(said, file):
 		return verdict, fmt.Errorf("/readyz does not name the file: %s", said)
@@ -240,6 +240,17 @@ func (l *laboratory) limited(t *testing.T, client kubernetes.Interface, file, sa
 		return l.fallBack(t, verdict, file)
 	}
 	return verdict, nil
+}
+
+// alive waits until /livez passes: a node says that it is not ready before all of it has started.
+func alive(ctx context.Context, c kubernetes.Interface) error {
+	for {
+		err := c.Discovery().RESTClient().Get().AbsPath("/livez").Do(ctx).Error()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // fallBack starts the node again with the loss accepted: it comes up with less, and at a revision that nobody has seen, or refuses.
