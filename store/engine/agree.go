@@ -38,6 +38,14 @@ func (m *Member) compareEvery() time.Duration {
 	return compareEvery
 }
 
+// compareBeside compares in a goroutine of its own, one at a time: others may take long to answer.
+func (m *Member) compareBeside() {
+	if m.Solo() || m.Outage() != nil || !m.comparing.CompareAndSwap(false, true) {
+		return
+	}
+	m.group.Go("compare members", func(ctx context.Context) error { m.compare(ctx); return nil }, func(error) { m.comparing.Store(false) })
+}
+
 // compare asks the others for their state at the revision of this one. Identical logs make identical states: one that is alone with
 // its own has been altered, and serves no more.
 func (m *Member) compare(ctx context.Context) {

@@ -98,7 +98,8 @@ type Member struct {
 	before     func(ctx context.Context) error
 	membersMu  sync.Mutex // one change of members at a time
 	unsure     bool       // it is not known how a change of members ended
-	compared   int64      // revision at which all members were found to have the same
+	comparing  atomic.Bool
+	compared   int64 // revision at which all members were found to have the same; of who compares
 	disagree   atomic.Pointer[[]string]
 }
 

@@ -133,7 +133,7 @@ func (m *Member) attend(ctx context.Context) error {
 		m.attendQuorum(ctx)
 		if now := m.clock.Now(); now.Sub(agreed) >= m.compareEvery() {
 			agreed = now
-			m.compare(ctx)
+			m.compareBeside()
 		}
 	}
 	return nil

@@ -19,6 +19,8 @@ const (
 	keys, keysLast = 2, 3
 	// passFor is the time to live of keys that have one, in seconds.
 	passFor = 3
+	// keepBehind is how many revisions of history are kept.
+	keepBehind = 400
 )
 
 // TestP22_Linearizable: three members under crashes, pauses and partitions are one store to their clients: what clients were told about single
@@ -40,6 +42,7 @@ func TestP22_Linearizable(t *testing.T) {
 	for range 2 {
 		run.go_(func(rnd *rand.Rand) { run.watch(ctx, rnd) })
 	}
+	run.go_(func(rnd *rand.Rand) { run.forget(ctx, rnd) })
 	faults := f.disturb(ctx, rand.New(rand.NewPCG(uint64(seed), 0)))
 	run.wg.Wait()
 	t.Logf("faults: %v", faults)
@@ -202,6 +205,16 @@ func (r *run) passKeys(ctx context.Context, rnd *rand.Rand) {
 				return
 			}
 		}
+	}
+}
+
+// forget lets history be forgotten now and then: it happens to the members at different times, and their states must be the same all the same.
+func (r *run) forget(ctx context.Context, rnd *rand.Rand) {
+	for ctx.Err() == nil {
+		rest(ctx, rnd, 2*time.Second)
+		c, cancel := context.WithTimeout(ctx, callFor)
+		_ = r.any(rnd).call(c, "Forget", int64(keepBehind), new(struct{})) // one that cannot now can later
+		cancel()
 	}
 }
 

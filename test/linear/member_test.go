@@ -62,7 +62,7 @@ func serveMember(spec []string) error {
 	m := &Member{}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})).With("member", name)
 	peers := &store.Peers{Listen: addr, URL: "http://" + addr, Source: ipOf(addr), Cluster: map[string]string{}, Token: dir[:strings.LastIndex(dir, "/")],
-		CompareEvery: 2 * time.Second, Open: func() (_ net.Listener, err error) {
+		CompareEvery: 500 * time.Millisecond, Open: func() (_ net.Listener, err error) {
 			m.line, err = wire.Listen(addr)
 			return m.line, err
 		}}
@@ -255,6 +255,13 @@ func (m *Member) Cut(ips []string, _ *struct{}) error {
 		m.line.Cut(ips...)
 	}
 	return nil
+}
+
+// Forget makes the members forget the history before some revisions ago.
+func (m *Member) Forget(behind int64, _ *struct{}) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callFor)
+	defer cancel()
+	return m.store.CompactTo(ctx, m.store.Revision()-behind)
 }
 
 // Stop closes the store as a node does that is told to end.
