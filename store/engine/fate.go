@@ -41,7 +41,7 @@ func unknown(err error) error {
 type attempt struct {
 	seat  *Seat
 	w     Write
-	since int64 // the member's revision before the first try: an older change is not this write's
+	since int64 // the newest revision that anybody was told before the first try: an older change is not this write's
 	twin  *twin
 	// do gives the write to a member: Member.Txn.
 	do func(*Member, context.Context, Write) (Result, error)
@@ -170,6 +170,7 @@ func (a *attempt) claim(m *Member, c Change) (Result, error) {
 type twins struct {
 	mu   sync.Mutex
 	now  int64 // counts writes
+	told int64 // the newest revision of an answer
 	open map[wish]*twin
 	// ghosts are writes that were given up: they may be done until a later one has been answered.
 	ghosts []*twin
@@ -187,6 +188,7 @@ type twin struct {
 	of         *twins
 	wish       wish
 	begun, end int64
+	since      int64 // the newest revision that anybody was told before. The member is not asked: it would wait for its disk
 	same       *twin // another write that asks for the same, begun before
 	shared     bool
 }
@@ -205,7 +207,7 @@ func (t *twins) begin(w Write) *twin {
 		t.open = map[wish]*twin{}
 	}
 	t.now++
-	one.begun = t.now
+	one.begun, one.since = t.now, t.told
 	one.same = t.open[one.wish]
 	for o := one.same; o != nil; o = o.same {
 		o.shared, one.shared = true, true
@@ -214,13 +216,20 @@ func (t *twins) begin(w Write) *twin {
 	return one
 }
 
-// done forgets a write that ended with err, and with it those that were given up before it began, when it was answered.
-func (one *twin) done(err error) {
+// raise notes a revision that is known.
+func (t *twins) raise(revision int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told = max(t.told, revision)
+}
+
+// done forgets a write that ended with err, and with it those that were given up before it began, when it was answered with a revision.
+func (one *twin) done(revision int64, err error) {
 	t := one.of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now++
-	one.end = t.now
+	one.end, t.told = t.now, max(t.told, revision)
 	if errors.Is(err, ErrUnknown) {
 		t.ghosts = append(t.ghosts, one)
 		return

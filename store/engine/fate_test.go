@@ -35,10 +35,10 @@ func (l lossy) outcome(t *testing.T, s *Seat) (Result, error) {
 		return Result{}, unknown(ErrStalled)
 	}
 	if l.twin {
-		defer s.twins.begin(l.w).done(nil)
+		defer s.twins.begin(l.w).done(0, nil)
 	}
 	res, err := a.run(context.Background(), m)
-	a.twin.done(err)
+	a.twin.done(res.Revision, err)
 	return res, err
 }
 
@@ -156,17 +156,17 @@ func TestAnOlderTwinIsNoProof(t *testing.T) {
 func TestAGhostIsATwin(t *testing.T) {
 	var all twins
 	w := Write{Key: "/a", Expect: 5, Value: []byte("1")}
-	all.begin(w).done(unknown(ErrStalled))
+	all.begin(w).done(0, unknown(ErrStalled))
 	second := all.begin(w)
 	if !second.hasTwin() {
 		t.Error("a write that was given up is forgotten")
 	}
-	second.done(nil)
+	second.done(0, nil)
 	third := all.begin(w)
 	if third.hasTwin() {
 		t.Error("a write that was given up is feared after a later one was answered")
 	}
-	third.done(nil)
+	third.done(0, nil)
 	if len(all.open) != 0 || len(all.ghosts) != 0 {
 		t.Errorf("%d writes and %d ghosts are left", len(all.open), len(all.ghosts))
 	}

@@ -72,6 +72,7 @@ func (s *Seat) Fill(ctx context.Context) (*Member, error) {
 		return nil, err
 	}
 	s.pace.reset()
+	s.twins.raise(m.Revision())
 	s.lost.Store(m.failed)
 	s.member.Store(m)
 	s.next.Swap(newFailure()).set(nil)
@@ -138,9 +139,10 @@ func (s *Seat) Txn(ctx context.Context, w Write) (Result, error) {
 	}
 	begin := s.cfg.Clock.Now()
 	s.pace.begin(begin, m.applied())
-	try := attempt{seat: s, w: w, since: m.Revision(), twin: s.twins.begin(w), do: (*Member).Txn}
+	twin := s.twins.begin(w)
+	try := attempt{seat: s, w: w, since: twin.since, twin: twin, do: (*Member).Txn}
 	res, err := try.run(ctx, m)
-	try.twin.done(err)
+	twin.done(res.Revision, err)
 	s.pace.end(!errors.Is(err, ErrUnknown))
 	if err == nil {
 		s.books.commits.add(s.cfg.Clock.Now().Sub(begin))
