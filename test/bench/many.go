@@ -230,10 +230,16 @@ func countNames(body io.Reader) (n int, err error) {
 func restartMany(ctx context.Context, n int, s side, r *results) error {
 	ctx, cancel := context.WithTimeout(ctx, restartLimit)
 	defer cancel()
-	kill(s.processes())
 	began := time.Now()
+	kill(s.processes())
 	up := make(chan error, 1)
-	go func() { up <- s.again(ctx) }()
+	go func() {
+		err := s.again(ctx)
+		if err != nil {
+			cancel() // nobody will answer
+		}
+		up <- err
+	}()
 	listed, err := firstList(ctx, s, n)
 	if err = errors.Join(err, <-up); err != nil {
 		return fmt.Errorf("cannot start again: %w", err)
@@ -262,10 +268,14 @@ func kill(processes []process) {
 	}
 }
 
-// ended is nil once a process is gone or only its parent has to hear of it.
+// ended is nil once a process is gone, or only its parent has to hear of it. Its first thread may be dead while others still hold its ports.
 func ended(pid int) error {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil || bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z")) {
+	if err != nil {
+		return nil
+	}
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if len(threads) <= 1 && bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z")) {
 		return nil
 	}
 	return fmt.Errorf("process %d still runs", pid)
