@@ -46,10 +46,10 @@ func TestP22_Linearizable(t *testing.T) {
 	faults := f.disturb(ctx, rand.New(rand.NewPCG(uint64(seed), 0)))
 	run.wg.Wait()
 	t.Logf("faults: %v", faults)
-	run.objects.Judge(t, "objects", Objects)
-	run.leases.Judge(t, "leases", Fences)
-	run.passing.Judge(t, "keys with a time to live", Passing)
-	run.judgeWatches()
+	t.Run("P22_Objects", func(t *testing.T) { run.objects.Judge(t, "objects", Objects) })
+	t.Run("P09_Leases", func(t *testing.T) { run.leases.Judge(t, "leases", Fences) })
+	t.Run("KeysThatEnd", func(t *testing.T) { run.passing.Judge(t, "keys with a time to live", Passing) })
+	t.Run("P12_Watches", run.judgeWatches)
 	if ok := run.objects.Told()[OK]; ok == 0 || run.leases.Told()[OK] == 0 || run.passing.Told()[OK] == 0 {
 		t.Error("nothing was ever done")
 	}
@@ -275,8 +275,8 @@ func (r *run) newest() (v uint64) {
 
 // judgeWatches compares what watchers saw with what writers were told: each write once, at its version, with its value; and all watchers the
 // same.
-func (r *run) judgeWatches() {
-	t, all := r.f.t, map[uint64]Event{}
+func (r *run) judgeWatches(t *testing.T) {
+	all := map[uint64]Event{}
 	for _, events := range r.watches {
 		begin, saw := events[0].Version, map[uint64]Event{}
 		for _, ev := range events[1:] {
