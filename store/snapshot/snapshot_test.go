@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	etcdutl "go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+
 	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -137,6 +140,15 @@ func TestSaveVerifyRestore(t *testing.T) {
 	defer end()
 	if got := read(t, old); len(got) != 4 || got["/registry/configmaps/default/c0"] != "later" {
 		t.Errorf("the store that was moved aside holds %v", got)
+	}
+}
+
+// TestEtcdsOwnToolReadsIt holds that what etcdutl snapshot status does with a file finds nothing wrong with ours, and the same revision.
+func TestEtcdsOwnToolReadsIt(t *testing.T) {
+	info, _ := saved(t)
+	status, err := etcdutl.NewV3(zap.NewNop()).Status(info.Path)
+	if err != nil || status.Revision != info.Revision || status.TotalKey < 3 {
+		t.Errorf("it says %+v, %v; we say %+v", status, err, info)
 	}
 }
 
