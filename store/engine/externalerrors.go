@@ -19,6 +19,9 @@ func translateRemote(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.Is(err, ErrCompacted) {
+		return err // it has been translated
+	}
 	err = rpctypes.Error(err)
 	for _, t := range remoteErrors {
 		if errors.Is(err, t.from) {
