@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,11 +61,21 @@ type vault struct {
 	t       *testing.T
 	dir     string
 	file    string
+	clock   movedClock
 	store   *store.Store
 	keys    *encryption.Encryption
 	secrets storage.Interface
 	widgets storage.Interface
 }
+
+// movedClock is the machine's, moved forward.
+type movedClock struct {
+	supervision.Clock
+	ahead atomic.Int64
+}
+
+// Now implements supervision.Clock.
+func (c *movedClock) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
 
 type secretFactory struct{}
 
@@ -73,7 +85,7 @@ func (secretFactory) NewConfig(r schema.GroupResource, _ runtime.Object) (*stora
 func (secretFactory) ResourcePrefix(r schema.GroupResource) string { return r.Resource }
 
 func newVault(t *testing.T) *vault {
-	return &vault{t: t, dir: filepath.Join(t.TempDir(), "store"), file: filepath.Join(t.TempDir(), "encryption.yaml")}
+	return &vault{t: t, clock: movedClock{Clock: supervision.RealClock()}, dir: filepath.Join(t.TempDir(), "store"), file: filepath.Join(t.TempDir(), "encryption.yaml")}
 }
 
 // open opens the store; encrypted by the file unless there is none.
@@ -82,7 +94,7 @@ func (v *vault) open() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1}))
 	cfg := store.Config{Dir: v.dir, NodeName: "test", Log: log}
 	if _, err := os.Stat(v.file); err == nil {
-		if v.keys, err = encryption.Load(context.Background(), encryption.Config{File: v.file, Name: "test", Clock: supervision.RealClock(), Log: log}); err != nil {
+		if v.keys, err = encryption.Load(context.Background(), encryption.Config{File: v.file, Name: "test", Clock: &v.clock, Log: log}); err != nil {
 			v.t.Fatal(err)
 		}
 		v.t.Cleanup(v.keys.Close)
@@ -273,7 +285,7 @@ func TestKeysRotate(t *testing.T) {
 	}
 	v.rewrite("old")
 	v.isStored("old", "k8s:enc:aescbc:v1:two:")
-	configFile(t, v.file, "secrets", provider("aescbc", "two=2")+"\n")
+	v.clock.ahead.Store(int64(2 * time.Minute)) // it is looked at again by itself
 	if changed, err := v.reload(); !changed || err != nil {
 		t.Fatalf("old key away: %v, %v", changed, err)
 	}

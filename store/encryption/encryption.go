@@ -27,6 +27,8 @@ var ErrFile = errors.New("not a usable encryption configuration")
 const (
 	// reloadEvery is how often the file is looked at for changes.
 	reloadEvery = 10 * time.Second
+	// retryEvery is how often a file that was refused is looked at again.
+	retryEvery = time.Minute
 	// openMode are the permissions that let others than the owner read the keys.
 	openMode = 0o077
 )
@@ -52,9 +54,10 @@ type Encryption struct {
 	cancel    context.CancelFunc
 	current   atomic.Pointer[set]
 	resources sync.Map // schema.GroupResource to *transformer
-	// refused is why the file as it is now is not in use; refusedHash says of which content that was.
+	// refused is why the file as it is now is not in use; refusedHash says of which content that was, refusedAt when.
 	refused     atomic.Pointer[error]
 	refusedHash string
+	refusedAt   time.Time
 }
 
 // set is one content of the file.

@@ -49,8 +49,8 @@ func (e *Encryption) report(ctx context.Context, objects iter.Seq[Stored]) {
 	}
 }
 
-// Reload takes the file in if it has changed. It is refused, once for each content, when it cannot be used or could no longer read an
-// object that the one in use can.
+// Reload takes the file in if it has changed. It is refused when it cannot be used or could no longer read an object that the one in use
+// can; that is returned once for each content, and looked at again every minute, as objects are written anew.
 func (e *Encryption) Reload(ctx context.Context, objects func() iter.Seq[Stored]) (changed bool, err error) {
 	old := e.current.Load()
 	hash, err := encryptionconfig.GetEncryptionConfigHash(e.cfg.File)
@@ -62,12 +62,16 @@ func (e *Encryption) Reload(ctx context.Context, objects func() iter.Seq[Stored]
 		e.refusedHash = ""
 		return false, nil
 	}
-	if hash == e.refusedHash {
+	known := hash == e.refusedHash
+	if known && e.cfg.Clock.Now().Sub(e.refusedAt) < retryEvery {
 		return false, nil
 	}
 	if err := e.replace(ctx, old, objects); err != nil {
 		e.refused.Store(&err)
-		e.refusedHash = hash
+		e.refusedHash, e.refusedAt = hash, e.cfg.Clock.Now()
+		if known {
+			err = nil
+		}
 		return false, err
 	}
 	e.refused.Store(nil)
