@@ -16,6 +16,11 @@ func translateRemote(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	for _, own := range []error{ErrCompacted, ErrEndpoints, ErrDamaged, ErrClosed, ErrAway} {
+		if errors.Is(err, own) {
+			return err
+		}
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
