@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -16,26 +17,19 @@ var errShape = errors.New("cannot encode list: an item's encoding does not look 
 // buffers holds what lists were put together in.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// list is the encoding of one list, a window of items at a time. However long it is, it needs the memory of one window, or, in a format that
-// tells the size first, of the encodings.
+// list is the encoding of one list, written a window of items at a time, or, in a format that tells the size first, in one piece.
 type list struct {
 	*encoder
 	items reflect.Value
-	keep  bool
-	// scratch is where items are encoded that are not kept.
-	scratch bytes.Buffer
 }
 
 // splice encodes obj from its parts; false when it must be encoded as a whole, and nothing has been written then.
 func (e *encoder) splice(obj runtime.Object, w io.Writer) (bool, error) {
 	items, ok := typedItems(obj)
-	if !ok {
+	if !ok || items.Len() > maxKept || isPage(obj) {
 		return false, nil
 	}
-	l := &list{encoder: e, items: items, keep: items.Len() <= maxKept}
-	if !l.keep && e.format.sized() {
-		return false, nil
-	}
+	l := &list{encoder: e, items: items}
 	empty, err := runtime.Encode(e.inner, emptied(obj))
 	if err != nil {
 		return false, nil
@@ -104,11 +98,7 @@ func (l *list) windows(empty []byte, buf *[]byte, w io.Writer) (begun bool, err 
 
 // window appends the items of [from, to).
 func (l *list) window(out []byte, from, to int) ([]byte, bool) {
-	items := l.items.Slice(from, to)
-	if !l.keep {
-		return l.passing(out, from > 0, items)
-	}
-	raws, ok := l.parts(items)
+	raws, ok := l.parts(l.items.Slice(from, to))
 	if !ok {
 		return out, false
 	}
@@ -121,23 +111,10 @@ func (l *list) window(out []byte, from, to int) ([]byte, bool) {
 	return out, true
 }
 
-// passing appends items whose encodings are not kept.
-func (l *list) passing(out []byte, more bool, items reflect.Value) ([]byte, bool) {
-	for i := range items.Len() {
-		l.scratch.Reset()
-		if err := l.inner.Encode(items.Index(i).Addr().Interface().(runtime.Object), &l.scratch); err != nil {
-			return out, false
-		}
-		raw, ok := l.format.item(l.scratch.Bytes())
-		if !ok {
-			return out, false
-		}
-		if more || i > 0 {
-			out = append(out, l.format.separator()...)
-		}
-		out = append(out, raw...)
-	}
-	return out, true
+// isPage reports whether the list is a page of a long one.
+func isPage(obj runtime.Object) bool {
+	m, err := meta.ListAccessor(obj)
+	return err == nil && m.GetContinue() != ""
 }
 
 // parts returns the encodings of items.

@@ -35,7 +35,7 @@ func meta(i int) metav1.ObjectMeta {
 
 // definitions is a list of an internal type, which is converted on its way out.
 func definitions(n int) *apiextensions.CustomResourceDefinitionList {
-	l := &apiextensions.CustomResourceDefinitionList{ListMeta: metav1.ListMeta{ResourceVersion: "777", Continue: "abc"}}
+	l := &apiextensions.CustomResourceDefinitionList{ListMeta: metav1.ListMeta{ResourceVersion: "777"}}
 	for i := range n {
 		l.Items = append(l.Items, apiextensions.CustomResourceDefinition{ObjectMeta: meta(i), Spec: apiextensions.CustomResourceDefinitionSpec{Group: "g"}})
 	}
@@ -107,27 +107,32 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return p.Buffer.Write(b)
 }
 
-// TestLongListsPassInPieces: a list longer than what is kept is written as the serializer would, never all of it at once, and pushes nothing out of
-// the cache.
-func TestLongListsPassInPieces(t *testing.T) {
-	list := configMaps(4097)
-	for i := range list.Items {
-		list.Items[i].Data = nil
+// streaming is how the API's codecs are made.
+var streaming = serializer.NewCodecFactory(scheme.Scheme, serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
+
+// TestLongListsAndPagesPass: neither pushes anything out of the cache, and a long list is never in memory as a whole.
+func TestLongListsAndPagesPass(t *testing.T) {
+	long, page := configMaps(4097), configMaps(100)
+	page.Continue = "more"
+	for i := range long.Items {
+		long.Items[i].Data = nil
 	}
-	for _, media := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
-		cache := splice.NewCache(1 << 20)
-		var got pieces
-		if err := encoderOf(splice.Wrap(scheme.Codecs, cache), media, corev1.SchemeGroupVersion).Encode(list, &got); err != nil {
-			t.Fatal(err)
-		}
-		if want := encode(t, encoderOf(scheme.Codecs, media, corev1.SchemeGroupVersion), list); !bytes.Equal(got.Bytes(), want) {
-			t.Errorf("%s: different bytes", media)
-		}
-		if media == runtime.ContentTypeJSON && got.largest > got.Len()/4 {
-			t.Errorf("%s: %d of %d bytes were written at once", media, got.largest, got.Len())
-		}
-		if kept := cache.Len(); kept != 0 {
-			t.Errorf("%s: %d encodings of a long list are kept", media, kept)
+	for _, list := range []*corev1.ConfigMapList{long, page} {
+		for _, media := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
+			cache := splice.NewCache(1 << 20)
+			var got pieces
+			if err := encoderOf(splice.Wrap(streaming, cache), media, corev1.SchemeGroupVersion).Encode(list, &got); err != nil {
+				t.Fatal(err)
+			}
+			if want := encode(t, encoderOf(streaming, media, corev1.SchemeGroupVersion), list); !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("%s, %d items: different bytes", media, len(list.Items))
+			}
+			if got.largest > got.Len()/4 {
+				t.Errorf("%s, %d items: %d of %d bytes were written at once", media, len(list.Items), got.largest, got.Len())
+			}
+			if kept := cache.Len(); kept != 0 {
+				t.Errorf("%s, %d items: %d encodings are kept", media, len(list.Items), kept)
+			}
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 const (
 	// minItems is the length from which on a list is worth the trouble.
 	minItems = 16
-	// maxKept is the length up to which a list's encodings are kept: a longer one would push out everything else, itself included.
+	// maxKept is the length up to which a list's encodings are kept: a longer one would push out everything else, itself included. It is left
+	// to the serializer, which writes one item after the other, and so are pages, which hardly anybody asks for again.
 	maxKept = 4096
 	// windowItems is how many items of a list are put together before they are written.
 	windowItems = 512
