@@ -76,8 +76,8 @@ func (h *host) seesFault() {
 func (h *host) refusesWrites() {
 	h.t.Helper()
 	for want, args := range map[string][]string{
-		"nodeactor restart PATH":     {"delete", "actor", "node:core:scheduler", "--wait=false"},
-		"set faultPolicies":          {"patch", "fp", "node:core:scheduler", "--type=merge", "-p", `{"spec":{"restart":"temporary"}}`},
+		"nodeactor restart PATH":          {"delete", "actor", "node:core:scheduler", "--wait=false"},
+		"set faultPolicies":               {"patch", "fp", "node:core:scheduler", "--type=merge", "-p", `{"spec":{"restart":"temporary"}}`},
 		"did you mean node:core:schedule": {"get", "actor", "node:schedler"},
 	} {
 		if out, err := h.try(args...); err == nil || !strings.Contains(out, want) {
