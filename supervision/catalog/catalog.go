@@ -109,7 +109,7 @@ var Rows = []Entry{
 	group("node", "one host", core.RestForOne, top, escalate()),
 	group("store", "the durable state", core.RestForOne, mid, restartWith(slow)),
 	worker("engine", Stateful, "the etcd member, the index and its watch", 2*minute, 30*second, 20*second, slow),
-	worker("maintenance", Stateless, "compaction", 10*second, 30*second, 10*second, slow),
+	worker("maintenance", Stateless, "compaction, room under the quota, a file without holes", 10*second, 30*second, 10*second, slow),
 	group("cluster", "who this host is", core.OneForOne, mid, restartWith(slow)),
 	worker("identity", Stateful, "certificates and their renewal", 30*second, 30*second, 5*second, slow),
 	group("api", "the Kubernetes API", core.RestForOne, mid, restartWith(slow)),
