@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 // TestHeldWritesAreNoStall: while the database is rewritten writes wait for longer than a stalled disk would be borne, and are done then;
@@ -47,5 +49,20 @@ func TestOverdueHoldIsAStall(t *testing.T) {
 	}
 	if ctx.Err() != nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNoRewriteAmidACopy: a copy of the database keeps the rewrite, and with it the writes, from waiting for whoever reads it.
+func TestNoRewriteAmidACopy(t *testing.T) {
+	s := seatAt(t, t.TempDir())
+	err := s.member.Load().countCopies(nil, nil, &grpc.StreamServerInfo{FullMethod: copyCall}, func(any, grpc.ServerStream) error {
+		_, err := s.Defragment(context.Background())
+		return err
+	})
+	if !errors.Is(err, ErrBusy) {
+		t.Errorf("amid a copy: %v", err)
+	}
+	if _, err := s.Defragment(context.Background()); err != nil {
+		t.Errorf("after it: %v", err)
 	}
 }

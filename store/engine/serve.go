@@ -80,7 +80,7 @@ func (s *Seat) server(g gate, creds credentials.TransportCredentials) (*grpc.Ser
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: askAfter, Timeout: askFor}),
 	}
 	if m := s.member.Load(); m != nil && m.Err() == nil {
-		return v3rpc.Server(m.server, nil, g.unary, append(options, grpc.ChainStreamInterceptor(g.stream))...), m.Failed()
+		return v3rpc.Server(m.server, nil, g.unary, append(options, grpc.ChainStreamInterceptor(g.stream, m.countCopies))...), m.Failed()
 	}
 	return grpc.NewServer(append(options, grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 		return status.Error(codes.Unavailable, reasonAway)

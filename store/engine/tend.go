@@ -10,6 +10,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"google.golang.org/grpc"
 )
 
 const (
@@ -216,6 +217,18 @@ func (s *Seat) counted(err error) error {
 	}
 	s.books.defrags.Add(1)
 	return nil
+}
+
+// copyCall is a client's copy of the database.
+const copyCall = "/etcdserverpb.Maintenance/Snapshot"
+
+// countCopies lets no rewrite begin while a client copies the database: it would wait for the client, and writes for it.
+func (m *Member) countCopies(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if info.FullMethod == copyCall {
+		m.copies.Add(1)
+		defer m.copies.Add(-1)
+	}
+	return next(srv, ss)
 }
 
 // resume lets writes go on after a hold, whose silence of the log was no stall.
