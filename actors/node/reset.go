@@ -63,24 +63,35 @@ func recall(c Config) Config {
 	return old.WithDefaults()
 }
 
-// Describe says what Reset would remove.
-func Describe(c Config, say func(format string, args ...any)) {
+// Describe says what Reset would remove, or returns why it would refuse.
+func Describe(c Config, say func(format string, args ...any)) error {
+	if _, err := os.Stat(c.DataDir); err == nil {
+		if err := belongsToANode(c.DataDir); err != nil {
+			return err
+		}
+	}
 	c = recall(c)
 	bridge, prefix := network.Names(c.DataDir)
+	say("would remove:")
 	if pid := Owner(c.DataDir); pid != 0 {
 		say("  the node process, pid %d", pid)
 	}
 	say("  all containers of the node and the cgroups below %s", c.CgroupRoot)
 	say("  the bridge %s, its pods' links and the firewall table nodeactor_%s", bridge, prefix)
 	say("  the data directory %s with all objects, snapshots, images and keys", c.DataDir)
+	return nil
 }
 
 // Reset stops the node on c.DataDir and removes everything it has made on this host,
-// saying each step. It may be repeated after an error.
+// saying each step. It may be repeated after an error. The error wraps ErrNotANode, and nothing
+// was touched, when the directory is not one that a node has made.
 func Reset(ctx context.Context, c Config, say func(format string, args ...any)) error {
 	if _, err := os.Stat(c.DataDir); errors.Is(err, os.ErrNotExist) {
 		say("there is no data directory %s: nothing to remove", c.DataDir)
 		return nil
+	}
+	if err := belongsToANode(c.DataDir); err != nil {
+		return err
 	}
 	c = recall(c)
 	if err := stopDaemon(ctx, c.DataDir, say); err != nil {
@@ -100,7 +111,7 @@ func Reset(ctx context.Context, c Config, say func(format string, args ...any)) 
 	if err := unmountBelow(c.DataDir, say); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(c.DataDir); err != nil {
+	if err := removeDataDir(c.DataDir); err != nil {
 		return fmt.Errorf("cannot remove data directory %s: %w", c.DataDir, cause(err))
 	}
 	releaseCgroupRoot(c)

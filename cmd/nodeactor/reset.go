@@ -19,7 +19,8 @@ func resetCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Long: `Stops the node that runs on the data directory, ends its containers and removes their
 cgroups, mounts, namespaces, links, firewall table and the data directory itself. All objects
-and images of the cluster are lost. Without --yes it only says what it would remove.
+and images of the cluster are lost. Without --yes it only says what it would remove. A directory that no node has made
+is refused.
 
 A node that systemd keeps running has to be taken from it first:
 systemctl disable --now nodeactor`,
@@ -40,8 +41,9 @@ func reset(ctx context.Context, c node.Config, yes bool, out io.Writer) error {
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
 	if !yes {
-		say("would remove:")
-		node.Describe(c, say)
+		if err := node.Describe(c, say); err != nil {
+			return err
+		}
 		return fmt.Errorf("nothing was removed; add --yes to do it")
 	}
 	if err := notUnderSystemd(c); err != nil {

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func plant(t *testing.T, dir string, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A reset of a directory that no node has made ends before anything is written or removed.
+func TestResetRefusesADirectoryThatIsNoNodes(t *testing.T) {
+	dir := plant(t, t.TempDir(), "etc/passwd", "ledger.db")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, given := range []string{dir, link} {
+		err := Reset(t.Context(), Config{DataDir: given}.WithDefaults(), t.Logf)
+		if !errors.Is(err, ErrNotANode) || !strings.Contains(err.Error(), given) {
+			t.Fatalf("Reset of %s: %v", given, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 || !isFile(filepath.Join(dir, "etc/passwd")) {
+		t.Fatalf("the directory has changed: %v %v", entries, err)
+	}
+}
+
+// The root is judged alone: no test may call Reset with it.
+func TestTheRootIsNoNodes(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "root")
+	if err := os.Symlink("/", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, given := range []string{"/", "//", "/.", link} {
+		if err := belongsToANode(given); !errors.Is(err, ErrNotANode) {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+}
+
+func TestWhatANodeHasMadeIsItsOwn(t *testing.T) {
+	for name, files := range map[string][]string{
+		"empty":            nil,
+		"only locked":      {lockFile},
+		"recorded":         {rememberFile, "store/db"},
+		"record was lost":  {"ledger.db", "pki/ca.crt", "store/db"},
+		"reset cut short":  {rememberFile},
+		"record is broken": {rememberFile, lockFile},
+	} {
+		if err := belongsToANode(plant(t, t.TempDir(), files...)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRemoveDataDirTakesEverything(t *testing.T) {
+	dir := plant(t, filepath.Join(t.TempDir(), "d"), rememberFile, lockFile, "store/db", "pki/ca.crt")
+	if err := removeDataDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("it is still there: %v", err)
+	}
+}
