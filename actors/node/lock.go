@@ -21,8 +21,12 @@ var ErrInUse = errors.New("data directory in use")
 type DirLock struct{ f *os.File }
 
 // Lock makes dir (0700) if it is absent and takes it for this process. The error
-// wraps ErrInUse and names the owner's pid when another process has it.
+// wraps ErrInUse and names the owner's pid when another process has it. A directory in which
+// somebody else keeps something is refused: reset could not tell what is the node's.
 func Lock(dir string) (*DirLock, error) {
+	if err := usable(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create data directory %s: %w; choose another with --data-dir", dir, cause(err))
 	}

@@ -6,6 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodeactor/nodeactor/store/snapshot"
 )
 
 // ErrNotANode is returned when what has to be removed is not a node's data directory.
@@ -50,19 +56,60 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// removeDataDir removes dir, the node's record last: what was interrupted can be repeated.
-func removeDataDir(dir string) error {
+// made are the names of what a node makes in its data directory. What is named like one of them with an extension, such as
+// store.before-restore-TIME or a file that is being written, is made by a node, too.
+var made = []string{
+	rememberFile, lockFile, SocketFile, KubeconfigFile, LastExitFile, versionFile, "owner", "ledger.db",
+	"pki", StoreDir, snapshot.Dir, "images", "run", "pods", scratchDir,
+}
+
+func isOurs(name string) bool {
+	return slices.ContainsFunc(made, func(m string) bool { return name == m || strings.HasPrefix(name, m+".") })
+}
+
+// usable refuses a directory that is not a node's and in which somebody else keeps directories, such as a home or the root of the host:
+// later nobody could tell whose is what. Files may lie there, such as the node's configuration.
+func usable(dir string) error {
+	if isFile(filepath.Join(dir, rememberFile)) {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.Type().IsRegular() && !isOurs(e.Name()) && e.Name() != "lost+found" {
+			return fmt.Errorf("cannot use data directory %s: it holds %s, which no node has made; choose an empty or a new directory with --data-dir", dir, e.Name())
+		}
+	}
+	return nil
+}
+
+// removeDataDir removes what a node has made in dir, its record last, so that what was interrupted can be repeated; and dir
+// itself when nothing else is in it. It returns the name of something that is left.
+func removeDataDir(dir string) (left string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return "", err
 	}
 	for _, e := range entries {
-		if e.Name() == rememberFile {
+		if !isOurs(e.Name()) || e.Name() == rememberFile {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return os.RemoveAll(dir)
+	if err := os.RemoveAll(filepath.Join(dir, rememberFile)); err != nil {
+		return "", err
+	}
+	err = os.Remove(dir)
+	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EBUSY) {
+		entries, _ = os.ReadDir(dir)
+		if len(entries) > 0 {
+			left = entries[0].Name()
+		}
+		return left, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return "", err
 }

@@ -71,10 +71,53 @@ func TestWhatANodeHasMadeIsItsOwn(t *testing.T) {
 
 func TestRemoveDataDirTakesEverything(t *testing.T) {
 	dir := plant(t, filepath.Join(t.TempDir(), "d"), rememberFile, lockFile, "store/db", "pki/ca.crt")
-	if err := removeDataDir(dir); err != nil {
-		t.Fatal(err)
+	if left, err := removeDataDir(dir); err != nil || left != "" {
+		t.Fatal(left, err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("it is still there: %v", err)
+	}
+}
+
+// What somebody else has put into a node's directory is not the node's to remove.
+func TestRemoveDataDirLeavesWhatIsNotTheNodes(t *testing.T) {
+	dir := plant(t, t.TempDir(), rememberFile, "store/db", "store.before-restore-20260102T120000Z/db", "ledger.db", "etc/passwd", "storehouse")
+	left, err := removeDataDir(dir)
+	if err != nil || left != "etc" {
+		t.Fatal(left, err)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 2 || !isFile(filepath.Join(dir, "etc/passwd")) || !isFile(filepath.Join(dir, "storehouse")) {
+		t.Errorf("left %v", entries)
+	}
+}
+
+// A node makes its home where nobody else keeps anything.
+func TestADirectoryOfSomebodyElseIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		files  []string
+		usable bool
+	}{
+		"empty":                  {nil, true},
+		"a file system's root":   {[]string{"lost+found/x"}, true},
+		"a node's":               {[]string{rememberFile, "store/db", "notes.txt"}, true},
+		"a node's, record lost":  {[]string{"ledger.db", "pki/ca.crt"}, true},
+		"prepared with its keys": {[]string{"pki/ca.crt", "pki/ca.key"}, true},
+		"with a configuration":   {[]string{"config.yaml"}, true},
+		"a home":                 {[]string{".bashrc", "music/song"}, false},
+	} {
+		dir := plant(t, t.TempDir(), c.files...)
+		lock, err := Lock(dir)
+		if (err == nil) != c.usable {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			lock.Release()
+		} else if entries, _ := os.ReadDir(dir); len(entries) != len(c.files) {
+			t.Errorf("%s: something was made: %v", name, entries)
+		}
+	}
+	if _, err := Lock("/"); err == nil || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("the root of the host: %v", err)
 	}
 }

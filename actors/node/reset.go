@@ -111,10 +111,15 @@ func Reset(ctx context.Context, c Config, say func(format string, args ...any)) 
 	if err := unmountBelow(c.DataDir, say); err != nil {
 		return err
 	}
-	if err := removeDataDir(c.DataDir); err != nil {
+	left, err := removeDataDir(c.DataDir)
+	if err != nil {
 		return fmt.Errorf("cannot remove data directory %s: %w", c.DataDir, cause(err))
 	}
 	releaseCgroupRoot(c)
+	if left != "" {
+		say("removed all that the node has made in data directory %s; %s is not of it and stays", c.DataDir, left)
+		return nil
+	}
 	say("removed data directory %s", c.DataDir)
 	return nil
 }
