@@ -167,20 +167,33 @@ func (c Config) validName() error {
 }
 
 func (c Config) validAddrs() error {
+	seen := map[string]netip.AddrPort{}
 	for _, a := range []struct{ name, addr string }{
 		{"apiAddr", c.APIAddr}, {"kubeletAddr", c.KubeletAddr}, {"etcdAddr", c.EtcdAddr}, {"pprofAddr", c.PprofAddr},
 	} {
 		if a.addr == "off" && a.name == "etcdAddr" || a.addr == "" && a.name == "pprofAddr" {
 			continue
 		}
-		if _, err := netip.ParseAddrPort(expandHost(a.addr)); err != nil {
+		addr, err := netip.ParseAddrPort(expandHost(a.addr))
+		if err != nil {
 			return fmt.Errorf("%s %q is not HOST:PORT with a numeric host (for example 0.0.0.0:6443)", a.name, a.addr)
 		}
+		for other, taken := range seen {
+			if collide(addr, taken) {
+				return fmt.Errorf("%s %s and %s %s are one port of this host; choose distinct ones", a.name, a.addr, other, taken)
+			}
+		}
+		seen[a.name] = addr
 	}
 	if c.PprofAddr != "" && !netip.MustParseAddrPort(expandHost(c.PprofAddr)).Addr().IsLoopback() {
 		return fmt.Errorf("pprofAddr %q is not a loopback address; profiles are served without authentication", c.PprofAddr)
 	}
 	return nil
+}
+
+// collide tells whether two listeners would want the same port: on one address, or on every address and one of them.
+func collide(a, b netip.AddrPort) bool {
+	return a.Port() != 0 && a.Port() == b.Port() && (a.Addr() == b.Addr() || a.Addr().IsUnspecified() || b.Addr().IsUnspecified())
 }
 
 // expandHost lets ":6443" mean every address, as net.Listen does.

@@ -16,6 +16,7 @@ func TestConfigIsCheckedBeforeUse(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"--node-name":           func(c *Config) { c.NodeName = "Not_A_Name" },
 		`apiAddr "x"`:           func(c *Config) { c.APIAddr = "x" },
+		"are one port":          func(c *Config) { c.APIAddr, c.EtcdAddr = "0.0.0.0:7000", "127.0.0.1:7000" },
 		`kubeletAddr "h:1"`:     func(c *Config) { c.KubeletAddr = "h:1" },
 		`etcdAddr "0.0.0.0"`:    func(c *Config) { c.EtcdAddr = "0.0.0.0" },
 		"loopback":              func(c *Config) { c.PprofAddr = "0.0.0.0:1" },

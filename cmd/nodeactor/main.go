@@ -57,7 +57,30 @@ Start a node (as root), then look at it from another terminal:
 	root.AddGroup(&cobra.Group{ID: "node", Title: "The node:"}, &cobra.Group{ID: "tree", Title: "Seeing and steering its tree:"},
 		&cobra.Group{ID: "use", Title: "Working with it:"})
 	root.AddCommand(runCommand(), statusCommand(), resetCommand(), snapshotCommand(), treeCommand(), faultsCommand(), restartCommand(), kubectlCommand(), imageCommand(), etcdCommand(), versionCommand())
+	refuseUnknown(root)
 	return root
+}
+
+// refuseUnknown makes commands that only have others below them refuse a word that is none of those: the library would print their help
+// and call it a success.
+func refuseUnknown(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.SuggestionsMinimumDistance = 2
+			cmd.RunE = unknownBelow
+		}
+	}
+}
+
+func unknownBelow(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	hint := fmt.Sprintf("%s --help lists them", cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q; %s", args[0], cmd.CommandPath(), hint)
 }
 
 func versionCommand() *cobra.Command {

@@ -89,8 +89,12 @@ func (s *snapshots) find(ctx context.Context, given string) (string, error) {
 		info, err := snapshot.Newest(ctx, s.dir())
 		return info.Path, err
 	}
-	if _, err := os.Stat(given); err == nil || strings.ContainsRune(given, filepath.Separator) {
+	_, err := os.Stat(given)
+	if err == nil {
 		return given, nil
+	}
+	if strings.ContainsRune(given, filepath.Separator) {
+		return "", fmt.Errorf("cannot read snapshot: %w; nodeactor snapshot list shows those of the node", err)
 	}
 	path := filepath.Join(s.dir(), given)
 	if _, err := os.Stat(path); err != nil {

@@ -92,6 +92,7 @@ func TestSnapshotErrorsSayWhatToDo(t *testing.T) {
 		args []string
 	}{
 		{"nodeactor snapshot list shows", []string{"verify", "nosuch"}},
+		{"cannot read snapshot", []string{"restore", filepath.Join(dir, "nosuch.db")}},
 		{"say which snapshot", []string{"restore"}},
 		{"give one snapshot, not 2", []string{"restore", "a", "b"}},
 		{"there is no good snapshot", []string{"restore", "newest"}},

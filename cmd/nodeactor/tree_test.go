@@ -115,6 +115,8 @@ func TestFlagsAreChecked(t *testing.T) {
 		"tree node/a node/b":            "give one path, not 2",
 		"faults -o yaml":                `--output "yaml" is not one of table or json`,
 		"restart":                       "give the path of an actor, such as node/core/scheduler",
+		"snapshot lits":                 `unknown command "lits" for "nodeactor snapshot"; did you mean list?`,
+		"etcd bogus":                    `unknown command "bogus" for "nodeactor etcd"; nodeactor etcd --help lists them`,
 		"tree --data-dir /no":           "no node runs on /no; start one with: nodeactor run --data-dir /no",
 		"restart node/x --data-dir /no": "no node runs on /no",
 		"faults --data-dir /no":         "no node runs on /no",
