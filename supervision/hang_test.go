@@ -411,7 +411,7 @@ func TestStopThatHangs(t *testing.T) {
 func TestManyHangTogether(t *testing.T) {
 	const many = 300
 	s, pool := withPool(t, func(p, tmpl *supervision.Spec) {
-		tmpl.HangAfter, tmpl.StopTimeout, p.Group.MaxAbandoned = 500*time.Millisecond, 50*time.Millisecond, 2*many
+		tmpl.HangAfter, tmpl.StopTimeout, p.Group.MaxAbandoned = 500*time.Millisecond, time.Second, 2*many // all of them stop at once in the end
 		tmpl.Policy[core.Hang].Backoff.Initial = time.Millisecond
 	}, func(root *supervision.Spec) { root.Group.MaxAbandoned = 2 * many })
 	release := make(chan struct{})

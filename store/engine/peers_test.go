@@ -418,7 +418,7 @@ func TestP22_AlteredDatabaseIsNoticed(t *testing.T) {
 			t.Fatalf("equal members: %v", err)
 		}
 	}
-	alterRunning(c.member(1).server.Backend().BatchTx())
+	eventually(t, "the member to have what is altered", func() bool { return alterRunning(c.member(1).server.Backend().BatchTx()) })
 	c.put(0, "/registry/a/1", "more")
 	eventually(t, "the altered member to end", func() bool { return c.seats[1].Err() != nil })
 	foundOut(t, c.seats[1].Err(), c.cfgs[1].Dir, "a and c")
@@ -442,7 +442,7 @@ func TestP22_NoMajorityIsAnAlarm(t *testing.T) {
 	}
 	c.open(0, 1)
 	c.put(0, "/registry/a/7", "true")
-	alterRunning(c.member(1).server.Backend().BatchTx())
+	eventually(t, "the member to have what is altered", func() bool { return alterRunning(c.member(1).server.Backend().BatchTx()) })
 	c.put(0, "/a", "1")
 	for i := range 2 {
 		eventually(t, "an alarm", func() bool { return c.seats[i].Status().Alarm != "" })
@@ -468,8 +468,8 @@ func foundOut(t *testing.T, err error, dir, others string) {
 	t.Log(err)
 }
 
-// alterRunning changes one stored value of a member, past its log.
-func alterRunning(tx backend.BatchTx) {
+// alterRunning changes one stored value of a member, past its log, once the member has it.
+func alterRunning(tx backend.BatchTx) bool {
 	tx.Lock()
 	defer tx.Unlock()
 	var key, value []byte
@@ -479,5 +479,8 @@ func alterRunning(tx backend.BatchTx) {
 		}
 		return nil
 	})
-	tx.UnsafePut(schema.Key, key, bytes.Replace(value, []byte("true"), []byte("fals"), 1))
+	if key != nil {
+		tx.UnsafePut(schema.Key, key, bytes.Replace(value, []byte("true"), []byte("fals"), 1))
+	}
+	return key != nil
 }
