@@ -9,6 +9,8 @@ import (
 // Authority is the table of live sessions. It is kept in memory by whoever has the authority over leases; a successor makes a new one. It
 // is not safe for concurrent use.
 type Authority struct {
+	// grace is until when sessions may not have been heard of yet.
+	grace Instant
 	live  map[SessionID]*grant
 	ended map[SessionID]Instant
 }
@@ -21,7 +23,7 @@ type grant struct {
 // NewAuthority begins a term of authority. The holders of all leases are given one full TTL, because what the last authority knew of
 // them is not known any more; nobody, the zero session, is left out.
 func NewAuthority(now Instant, holders ...SessionID) *Authority {
-	a := &Authority{live: map[SessionID]*grant{}, ended: map[SessionID]Instant{}}
+	a := &Authority{grace: now + TTL, live: map[SessionID]*grant{}, ended: map[SessionID]Instant{}}
 	for _, id := range holders {
 		if id != (SessionID{}) {
 			a.live[id] = &grant{until: now + TTL}
@@ -64,8 +66,13 @@ func (a *Authority) Expire(now Instant) (any bool) {
 	return any
 }
 
-// Live lists the live sessions in order.
-func (a *Authority) Live() []Session {
+// Sessions are the live sessions in order, to be told to all nodes whenever they have changed, and once when the grace is over: one TTL
+// after the Authority was made.
+func (a *Authority) Sessions(now Instant) Sessions {
+	return Sessions{Live: a.sorted(), Grace: now < a.grace}
+}
+
+func (a *Authority) sorted() []Session {
 	live := make([]Session, 0, len(a.live))
 	for id, g := range a.live {
 		live = append(live, Session{ID: id, Leaving: g.leaving})

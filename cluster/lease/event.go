@@ -14,7 +14,11 @@ type Renewed struct {
 }
 
 // Sessions are all live sessions, as the authority names them.
-type Sessions struct{ Live []Session }
+type Sessions struct {
+	Live []Session
+	// Grace is set while the authority is too new to know all: that a session is not named then means nothing.
+	Grace bool
+}
 
 // Verdict is what membership says of a session. It counts until membership says something else.
 type Verdict struct {

@@ -10,9 +10,9 @@ const (
 	RenewEvery = 5 * time.Second
 	renewRetry = time.Second
 	// startFor and workFor are how long after a renewal was asked for its holder starts work, and may still have work running. What
-	// is left of the TTL is for work to end in, and for clocks that do not run alike: together more than a tenth of it.
-	startFor = 11 * time.Second
-	workFor  = 12 * time.Second
+	// is left of the TTL is for work to end in, and for clocks that do not run alike: together a fourth of it.
+	startFor = 10 * time.Second
+	workFor  = 11 * time.Second
 	// tombstoneFor is how long the authority refuses a session that was ended: longer than any renewal is on its way.
 	tombstoneFor = 2 * TTL
 )
@@ -32,6 +32,9 @@ const (
 	// shy is how long a node gives nothing away after it had to take back what it had given.
 	shy = TTL
 )
+
+// manyTakeable is how many takeable leases are left to the next tick, so that each change need not look at all of them.
+const manyTakeable = 64
 
 // Sizes of the batches in which leases are given away: one in batchPart of what is held, at least batchLeast.
 const (

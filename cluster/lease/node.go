@@ -61,7 +61,7 @@ func (n *Node) Step(now Instant, e Event) []Action {
 	case Renewed:
 		n.renewed(e)
 	case Sessions:
-		n.sessions(e.Live)
+		n.sessions(e)
 	case Verdict:
 		n.verdict(e)
 	case Manifest:
@@ -139,7 +139,7 @@ func (n *Node) manifest(m Manifest) {
 	n.index(e, func() { e.live, e.reason = !m.Gone, 0 })
 	switch {
 	case e.live:
-		n.takeOne(e)
+		n.takeSoon(e)
 	case e.working != 0:
 		n.cancel(e, BecauseGone)
 	case e.Holder == n.me:

@@ -18,7 +18,7 @@ func (n *Node) observe(e *entry, s Stored) {
 	if e.Holder == n.me && (!was || e.Epoch != old.Epoch) {
 		n.gain(e)
 	}
-	n.takeOne(e)
+	n.takeSoon(e)
 }
 
 // handed keeps track of what this node has given away. Having to take it back means that the others are not what they seem.

@@ -22,21 +22,29 @@ func (n *Node) renewed(e Renewed) {
 }
 
 // sessions replaces what is known of live sessions. A holder that has come back is left alone from now on.
-func (n *Node) sessions(live []Session) {
+func (n *Node) sessions(e Sessions) {
 	clear(n.live)
-	for _, s := range live {
+	for _, s := range e.Live {
 		n.live[s.ID] = s
 		if !n.dead[s.ID] {
 			n.spare(s.ID)
 		}
 	}
-	n.told = true
+	n.told = !e.Grace
+	n.present()
 	// A verdict is of use while there is a session or a lease of its own.
 	maps.DeleteFunc(n.dead, func(id SessionID, _ bool) bool {
 		_, there := n.live[id]
 		return !there && len(n.by[id]) == 0
 	})
 	n.takeAll()
+}
+
+// present lets an authority know at once that there is this session, if it does not.
+func (n *Node) present() {
+	if _, known := n.live[n.me]; !known && !n.proof.waits && !n.stop.ended {
+		n.askRenewal()
+	}
 }
 
 func (n *Node) verdict(v Verdict) {

@@ -51,16 +51,20 @@ func (n *Node) takeAll() {
 	}
 }
 
-// takeOne looks at one lease of which something has changed.
-func (n *Node) takeOne(e *entry) {
-	why := n.takeable(e.Holder)
-	if !e.live || why == 0 {
+// takeSoon looks at a lease of which something has changed. It looks at all that are takeable, because whose turn it is depends on who
+// is to take the others; where those are many, the next tick does.
+func (n *Node) takeSoon(e *entry) {
+	if !e.live || n.takeable(e.Holder) == 0 {
 		return
 	}
-	n.mark(e, why)
-	if n.able() {
-		seats, fair := n.seats()
-		n.take(e, seats, fair)
+	many := 0
+	for id, held := range n.by {
+		if n.takeable(id) != 0 {
+			many += len(held)
+		}
+	}
+	if many <= manyTakeable {
+		n.takeAll()
 	}
 }
 
@@ -78,7 +82,7 @@ func (n *Node) take(e *entry, seats []seat, fair share) {
 	seats[first].held++
 	wait := min(Instant(rank)*stepAside, lastStep)
 	if e.gave {
-		wait = lastStep + stepAside
+		wait = lastStep + stepAside/2
 	}
 	if n.now-e.since < wait || e.waiting && n.now-e.asked < answerWithin {
 		return

@@ -7,7 +7,7 @@ type view struct {
 	me   SessionID
 	live map[SessionID]Session
 	dead map[SessionID]bool
-	// told is set once the authority has named the live sessions: until then nobody is known to have expired.
+	// told is set once the authority has named all live sessions: until then nobody is known to have expired.
 	told bool
 }
 
