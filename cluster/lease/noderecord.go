@@ -18,6 +18,10 @@ func (n *Node) observe(e *entry, s Stored) {
 	if e.Holder == n.me && (!was || e.Epoch != old.Epoch) {
 		n.gain(e)
 	}
+	if n.stop.on {
+		n.endIfLeft()
+		return
+	}
 	n.takeSoon(e)
 }
 

@@ -26,7 +26,6 @@ func (n *Node) done(f Fence) {
 	case e.Holder != n.me || n.stop.ended || e.giving != 0:
 	case n.stop.on:
 		n.release(e, BecauseStopping)
-		n.endIfLeft()
 	case !e.live:
 		n.release(e, BecauseGone)
 	}

@@ -28,6 +28,7 @@ func (w *world) run() {
 		w.play()
 	}
 	w.evenRule()
+	w.assert(w.moves <= 3*len(w.manifests), "%d leases have moved %d times", len(w.manifests), w.moves)
 	w.assert(w.lastMove <= stormFor+evenBy, "a lease moved though nothing happened")
 }
 
@@ -190,6 +191,11 @@ func (w *world) succeed() {
 func (w *world) turnover() {
 	names := w.names()
 	at := w.manifests[names[w.rng.IntN(len(names))]]
+	for _, name := range names {
+		if one := w.manifests[name]; !one.live && w.rng.IntN(2) == 0 {
+			at = one
+		}
+	}
 	at.live, at.takeable = !at.live, w.now
 	w.reached[fmt.Sprint("manifest live: ", at.live)]++
 	w.note("%s is there: %v", at.name, at.live)

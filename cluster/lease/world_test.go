@@ -27,8 +27,9 @@ type world struct {
 	grace     bool
 	graceEnds time.Duration
 	// ghosts is when there last was a live session of a node that something hinders.
-	ghosts   time.Duration
-	calm     bool
+	ghosts time.Duration
+	calm   bool
+	// moves is how many leases were taken in the calm.
 	moves    int
 	lastMove time.Duration
 	reached  map[string]int
