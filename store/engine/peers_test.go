@@ -154,7 +154,13 @@ func (c *cluster) put(i int, key, value string) Result {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	res, err := c.seats[i].Txn(ctx, Write{Key: key, Expect: AnyRevision, Value: []byte(value)})
+	write := func() (Result, error) {
+		return c.seats[i].Txn(ctx, Write{Key: key, Expect: AnyRevision, Value: []byte(value)})
+	}
+	res, err := write()
+	for errors.Is(err, ErrUnknown) && ctx.Err() == nil { // the leader went meanwhile; to write it twice does no harm here
+		res, err = write()
+	}
 	if err != nil {
 		c.t.Fatal(err)
 	}
