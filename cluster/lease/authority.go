@@ -18,6 +18,8 @@ type Authority struct {
 type grant struct {
 	until   Instant
 	leaving bool
+	// past is set when another boot of the node was heard of later.
+	past bool
 }
 
 // NewAuthority begins a term of authority. The holders of all leases are given one full TTL, because what the last authority knew of
@@ -44,7 +46,10 @@ func (a *Authority) Renew(now Instant, id SessionID, leaving bool) error {
 		a.live[id] = g
 	}
 	// A renewal from before the node began to leave may arrive after.
-	g.until, g.leaving = now+TTL, g.leaving || leaving
+	g.until, g.leaving, g.past = now+TTL, g.leaving || leaving, false
+	for other, o := range a.live {
+		o.past = o.past || other.Node == id.Node && other != id
+	}
 	return nil
 }
 
@@ -75,7 +80,7 @@ func (a *Authority) Sessions(now Instant) Sessions {
 func (a *Authority) sorted() []Session {
 	live := make([]Session, 0, len(a.live))
 	for id, g := range a.live {
-		live = append(live, Session{ID: id, Leaving: g.leaving})
+		live = append(live, Session{ID: id, Leaving: g.leaving || g.past})
 	}
 	slices.SortFunc(live, func(x, y Session) int { return x.ID.Compare(y.ID) })
 	return live

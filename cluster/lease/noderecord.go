@@ -13,6 +13,8 @@ func (n *Node) observe(e *entry, s Stored) {
 	e.giving = 0
 	delete(n.releasing, e.name)
 	if was && (e.Holder != n.me || e.Epoch != old.Epoch) {
+		// Who takes a lease from us lives, whatever is said. Two that believe each other dead would else take it in turns.
+		delete(n.dead, e.Holder)
 		n.lose(e, old)
 	}
 	if e.Holder == n.me && (!was || e.Epoch != old.Epoch) {

@@ -77,7 +77,7 @@ func (w *world) takeRule(at *truth, a Append) {
 	if at.accepted > 0 && at.accepted < at.Epoch {
 		w.reached["unused epoch"]++
 	}
-	at.highest, at.stopped = next.Epoch, 0
+	at.highest, at.stopped, at.takeable = next.Epoch, 0, w.now
 	w.lastMove = w.now
 	if w.calm {
 		w.moves++

@@ -28,7 +28,7 @@ func (s SessionID) Compare(o SessionID) int {
 // Session is what the authority says of a live session.
 type Session struct {
 	ID SessionID
-	// Leaving is set when its node is stopping: it is to get no more leases.
+	// Leaving is set when its node is stopping, or has booted again: it is to get no more leases.
 	Leaving bool
 }
 

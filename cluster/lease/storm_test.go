@@ -28,7 +28,7 @@ func (w *world) run() {
 		w.play()
 	}
 	w.evenRule()
-	w.assert(w.moves <= 3*len(w.manifests), "%d leases have moved %d times", len(w.manifests), w.moves)
+	w.assert(w.moves <= 4*len(w.manifests), "%d leases have moved %d times", len(w.manifests), w.moves)
 	w.assert(w.lastMove <= stormFor+evenBy, "a lease moved though nothing happened")
 }
 
