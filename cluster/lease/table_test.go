@@ -16,9 +16,9 @@ type rig struct {
 	node    *Node
 	now     Instant
 	records map[string]Stored
-	// deaf keeps the authority from answering.
-	deaf bool
-	done []Action
+	// deaf keeps the authority from answering, mute loses all writes.
+	deaf, mute bool
+	done       []Action
 }
 
 func newRig(t *testing.T, manifests ...string) *rig {
@@ -41,7 +41,9 @@ func (r *rig) step(e Event) {
 				r.step(Renewed{Seq: a.Seq})
 			}
 		case Append:
-			r.write(a.Write)
+			if !r.mute {
+				r.write(a.Write)
+			}
 		}
 	}
 }
@@ -370,4 +372,109 @@ func TestProof(t *testing.T) {
 	if !p.MayStart(startFor) || p.MayStart(time.Second+startFor) || p.MustStop(workFor) || !p.MustStop(time.Second+workFor) {
 		t.Fatal("counted from another moment than when it was asked for")
 	}
+}
+
+// TestGrace: while an authority is new, a holder it does not name is left alone, and who is not named makes itself known.
+func TestGrace(t *testing.T) {
+	r := newRig(t)
+	r.put("m", Record{}.Taken(other))
+	r.step(Sessions{Live: []Session{{ID: me}}, Grace: true})
+	r.step(Manifest{Name: "m"})
+	r.pass(TTL)
+	if r.records["m"].Holder != other {
+		t.Fatal("taken from a holder the authority has not heard of yet")
+	}
+	r.done = nil
+	r.step(Sessions{Grace: true})
+	if len(r.done) != 1 {
+		t.Fatalf("did %v, want a renewal", r.done)
+	}
+	r.step(Sessions{Live: []Session{{ID: me}}})
+	if r.records["m"].Holder != me {
+		t.Fatal("not taken when the grace was over")
+	}
+}
+
+// TestP14_MutualVerdicts: two nodes that believe each other dead do not take a lease from each other in turns.
+func TestP14_MutualVerdicts(t *testing.T) {
+	r := newRig(t, "m")
+	r.step(Sessions{Live: []Session{{ID: me}, {ID: other}}})
+	r.step(Verdict{other, true})
+	r.put("m", r.records["m"].Taken(other))
+	r.pass(TTL)
+	if r.records["m"].Holder != other {
+		t.Fatal("taken back from a node that has just shown that it lives")
+	}
+}
+
+// TestObserved: a record that is older than what is known changes nothing, by whatever way it comes.
+func TestObserved(t *testing.T) {
+	r := newRig(t, "m")
+	mine := r.records["m"]
+	r.step(Sessions{Live: []Session{{ID: me}, {ID: other}}})
+	r.put("m", mine.Taken(other))
+	r.step(Observed{"m", mine})
+	r.step(Answered{Write: Write{Manifest: "m", Record: mine.Record}, Outcome: Applied, Revision: mine.Revision})
+	r.cannotStart("m")
+}
+
+// TestShy: a node that had to take back what it gave away gives nothing for a while.
+func TestShy(t *testing.T) {
+	r := newRig(t, "m1", "m2")
+	r.step(Sessions{Live: []Session{{ID: me}, {ID: other}}})
+	r.pass(settle + batchEvery)
+	if r.node.Held() != 1 {
+		t.Fatalf("holds %d, want to have given one away", r.node.Held())
+	}
+	r.pass(lastStep + stepAside)
+	if r.node.Held() != 2 {
+		t.Fatalf("holds %d, want to have taken it back", r.node.Held())
+	}
+	r.done = nil
+	r.pass(shy - lastStep)
+	for _, a := range r.done {
+		if _, wrote := a.(Append); wrote {
+			t.Fatalf("tried again: %v", a)
+		}
+	}
+	r.pass(3 * lastStep)
+	if !slices.ContainsFunc(r.done, func(a Action) bool { w, ok := a.(Append); return ok && w.Why == BecauseShare }) {
+		t.Fatal("has not tried again")
+	}
+}
+
+// TestLostWrites: a write of which nothing is heard is done again, and so is one whose outcome is said to be unknown.
+func TestLostWrites(t *testing.T) {
+	r := newRig(t)
+	r.mute = true
+	r.step(Manifest{Name: "m"})
+	first := Append{Write{"m", 0, Record{}.Taken(me)}, BecauseFree}
+	if !r.did(first) {
+		t.Fatal("not taken")
+	}
+	r.pass(answerWithin - TickEvery)
+	if r.did(first) {
+		t.Fatal("not waited for the answer")
+	}
+	r.pass(TickEvery)
+	if !r.did(first) {
+		t.Fatal("not tried again")
+	}
+	r.step(Answered{Write: first.Write})
+	r.pass(TickEvery)
+	if !r.did(first) {
+		t.Fatal("not tried again when the outcome was unknown")
+	}
+}
+
+// TestP09_FencedBeforeTold: a node that learns by a refused write that it has lost a lease begins nothing under that epoch any more.
+func TestP09_FencedBeforeTold(t *testing.T) {
+	r := newRig(t, "m")
+	f := r.start("m")
+	r.step(Fenced{f})
+	if !r.did(Cancel{f, BecauseTaken}) {
+		t.Fatal("not called off")
+	}
+	r.step(Done{f})
+	r.cannotStart("m")
 }
