@@ -478,3 +478,51 @@ func TestP09_FencedBeforeTold(t *testing.T) {
 	r.step(Done{f})
 	r.cannotStart("m")
 }
+
+// TestEarlierBoots: of two sessions of one node the one that was heard of first gets no more leases.
+func TestEarlierBoots(t *testing.T) {
+	a := NewAuthority(0)
+	again := SessionID{me.Node, "2"}
+	_, _ = a.Renew(0, me, false), a.Renew(0, again, false)
+	if got := a.sorted(); !got[0].Leaving || got[1].Leaving {
+		t.Fatalf("the sessions are %v", got)
+	}
+}
+
+// TestSessionEndedByOthers: a node whose session was ended calls off all work and does nothing more.
+func TestSessionEndedByOthers(t *testing.T) {
+	r := newRig(t, "m")
+	f := r.start("m")
+	r.step(Renewed{Ended: true})
+	if !r.did(Cancel{f, BecauseUnproven}) || !r.node.Ended() {
+		t.Fatal("goes on")
+	}
+	r.step(Done{f})
+	r.cannotStart("m")
+	r.done = nil
+	if r.pass(TTL); len(r.done) != 0 {
+		t.Fatalf("did %v", r.done)
+	}
+}
+
+// TestSpared: a verdict that is withdrawn and spoken again begins anew, also for those whose turn it is not.
+func TestSpared(t *testing.T) {
+	r := newRig(t)
+	m := "m0"
+	for i := 0; Score(third.Node, m) < Score(me.Node, m); i++ {
+		m = fmt.Sprint("m", i)
+	}
+	r.step(Sessions{Live: []Session{{ID: me}, {ID: other}, {ID: third}}})
+	r.put(m, Record{}.Taken(other))
+	r.step(Manifest{Name: m})
+	r.step(Verdict{other, true})
+	r.step(Verdict{other, false})
+	r.pass(time.Minute)
+	r.step(Verdict{other, true})
+	if r.records[m].Holder != other {
+		t.Fatal("taken at once, though it suits another node better")
+	}
+	if r.pass(lastStep); r.records[m].Holder != me {
+		t.Fatal("not taken though the other node did not")
+	}
+}
