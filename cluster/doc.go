@@ -4,6 +4,7 @@
 //
 //   - identity: certificate authorities, certificates, the key of ServiceAccount tokens, the administrator's kubeconfig.
 //   - gossip: membership by SWIM, and the redialling that heals partitions. A single host does not run it.
+//   - lease: which node tends which manifest, decided without I/O: sessions, leases with fencing epochs, takeover, balance.
 //
 // # The caller's duties
 //
