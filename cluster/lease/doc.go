@@ -18,7 +18,7 @@
 //  2. Ask Node.Start before each reconcile, give the fence it returns to every write, and call it off when Cancel says so. Feed Done when
 //     it has ended, also when it was called off: what has not ended is never given away. Feed Fenced when a write was refused.
 //  3. Answer every Append with Answered: applied, refused, or unknown when no answer came. Unknown is always safe.
-//  4. Feed every change of a record (Observed) in the order of its manifest's revisions; feed what there is after each gap of the watch.
+//  4. Tell of a Manifest before its record. Feed every change of a record (Observed), and after a gap of the watch what there is.
 //  5. Feed the sessions the authority names (Sessions) and what membership says of sessions (Verdict). Both may be wrong or late.
 //
 // # What a durable Store must promise
