@@ -30,7 +30,11 @@ func (p *parts) openStore(ctx context.Context) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.Open(ctx, cfg)
+	open := p.openOwn
+	if p.cfg.external() {
+		open = store.Open
+	}
+	s, err := open(ctx, cfg)
 	if errors.Is(err, store.ErrDamaged) && !p.cfg.external() {
 		p.refuse(damagedStore{err})
 	}

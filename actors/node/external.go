@@ -95,6 +95,14 @@ func sameStore(c Config) error {
 	return nil
 }
 
+// HasOwnStore returns why there is nothing in the data directory to restore into: the node's objects are in an etcd cluster elsewhere.
+func HasOwnStore(dataDir string) error {
+	if old, ok := recorded(dataDir); ok && old.external() {
+		return fmt.Errorf("%w: the objects of the node of %s are in the etcd cluster at %s", ErrConfig, dataDir, old.StoreEndpoints)
+	}
+	return nil
+}
+
 // externalStore is where the store is when it is elsewhere, or nil.
 func (p *parts) externalStore() *store.External {
 	if !p.cfg.external() {

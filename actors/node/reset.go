@@ -39,6 +39,10 @@ func recorded(dir string) (c Config, ok bool) {
 // remember writes the settings down before anything is made with them. A directory keeps
 // its node's name: under another one, its pods would belong to nobody.
 func remember(c Config) error {
+	if b, err := os.ReadFile(filepath.Join(c.DataDir, rememberFile)); err == nil && len(b) > 0 && !json.Valid(b) {
+		return fmt.Errorf("%w: %s is damaged and does not say any more whose directory this is; put it back from a copy, or remove it if --node-name, "+
+			"--cgroup-root and --store-endpoints are the same as before", ErrConfig, filepath.Join(c.DataDir, rememberFile))
+	}
 	if old, ok := recorded(c.DataDir); ok && old.NodeName != c.NodeName {
 		return fmt.Errorf("%w: data directory %s belongs to node %s, not %s; start it with --node-name %s, or choose another directory",
 			ErrConfig, c.DataDir, old.NodeName, c.NodeName, old.NodeName)

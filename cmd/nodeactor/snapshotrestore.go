@@ -76,6 +76,9 @@ func (s *snapshots) restore(ctx context.Context, given string, f restoreFlags, o
 	if err != nil {
 		return err
 	}
+	if err := node.HasOwnStore(c.DataDir); err != nil {
+		return fmt.Errorf("cannot restore snapshot: %w; restore it into that cluster with etcdutl snapshot restore", err)
+	}
 	lock, err := node.Lock(c.DataDir)
 	if errors.Is(err, node.ErrInUse) {
 		return fmt.Errorf("%w; its store can be restored only while it is stopped", err)

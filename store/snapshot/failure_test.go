@@ -544,3 +544,16 @@ func TestStoppedStore(t *testing.T) {
 		t.Errorf("no store: %v", err)
 	}
 }
+
+// TestStoresPutAsideKeepTheirNames: two restores that end in one second leave two stores.
+func TestStoresPutAsideKeepTheirNames(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "store.before-restore-20260102T120000Z")
+	for _, want := range []string{name, name + "-2", name + "-3"} {
+		if got := unused(name); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if err := os.Mkdir(want, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

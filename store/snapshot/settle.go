@@ -124,8 +124,18 @@ func moveAside(path, dir string, o Options) (aside string, err error) {
 	if vacant {
 		return "", os.RemoveAll(path)
 	}
-	aside = dir + ".before-restore-" + o.Clock.Now().UTC().Format(timeLayout)
+	aside = unused(dir + ".before-restore-" + o.Clock.Now().UTC().Format(timeLayout))
 	return aside, errors.Join(os.Rename(path, aside), syncDir(filepath.Dir(dir)))
+}
+
+// unused is name, or name with a number when something has it already: two restores may end in one second.
+func unused(name string) string {
+	for free, n := name, 2; ; n++ {
+		if _, err := os.Lstat(free); errors.Is(err, os.ErrNotExist) {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
 }
 
 func marked(dir string) bool {
