@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ const (
 // room knows whether the disk of a directory has space left.
 type room struct {
 	dir string
+	// waiting is that a member cannot be opened for want of room.
+	waiting spell
 
 	mu     sync.Mutex
 	looked time.Time
@@ -66,15 +69,17 @@ func full(dir string, free, need int64) error {
 }
 
 // await returns once there is room for a member.
-func (r *room) await(ctx context.Context, clock supervision.Clock) error {
+func (r *room) await(ctx context.Context, clock supervision.Clock, log *slog.Logger) error {
 	if err := os.MkdirAll(r.dir, dirMode); err != nil {
 		return err
 	}
 	for {
 		free := freeBytes(r.dir)
 		if free >= openBytes {
+			r.waiting.end(log, "the store has room on its disk again")
 			return nil
 		}
+		r.waiting.begin(log, "the store waits for room on its disk before it is opened", "dir", r.dir, "free_mb", free>>20, "needed_mb", int64(openBytes)>>20)
 		if clock.Sleep(ctx, lookEvery) != nil {
 			return full(r.dir, free, openBytes)
 		}

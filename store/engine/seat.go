@@ -61,7 +61,7 @@ func (s *Seat) Fill(ctx context.Context) (*Member, error) {
 	if m := s.member.Load(); m != nil {
 		return m, nil
 	}
-	if err := s.room.await(ctx, s.cfg.Clock); err != nil {
+	if err := s.room.await(ctx, s.cfg.Clock, s.cfg.Log); err != nil {
 		return nil, fmt.Errorf("cannot open store %s: %w", s.cfg.Dir, err)
 	}
 	if err := s.settle(ctx); err != nil {
