@@ -39,7 +39,7 @@ func (c Config) quotaBytes() (int64, error) {
 
 // Reasons for refusing writes, as everybody may read them.
 var (
-	errStoreFull   = errors.New("refused as far as they need room: the store or its disk is full; deletions are taken")
+	errStoreFull   = errors.New("refused as far as they need room: the store or its disk is full; deletions are taken while 10 MB of the disk are free")
 	errStoreStalls = errors.New("they wait: the disk of the store does not answer")
 	errStoreSilent = errors.New("refused: no endpoint of the store answers")
 	errStoreAway   = errors.New("refused: the store is being opened anew")

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // TestQuotaLevels: what is taken at which use of a quota of 1 GiB.
@@ -101,5 +105,24 @@ func TestP26_CommitsAreTimed(t *testing.T) {
 	}
 	if n := after.Syncs.Log - before.Syncs.Log; n < 10 {
 		t.Errorf("%d syncs of the log for 10 writes, one after the other", n)
+	}
+}
+
+// TestASeatThatWaitsForRoomSaysSo: while no member can be opened for want of room, that is the reason everybody is given.
+func TestASeatThatWaitsForRoomSaysSo(t *testing.T) {
+	s := NewSeat(Config{Dir: t.TempDir(), NodeName: "n", Clock: supervision.RealClock(), Log: slog.New(slog.DiscardHandler)})
+	write := func() error {
+		_, err := s.Txn(t.Context(), Write{Key: "/registry/a", Expect: AnyRevision})
+		return err
+	}
+	if err := write(); !errors.Is(err, ErrClosed) || errors.Is(err, ErrNoSpace) {
+		t.Errorf("an empty seat: %v", err)
+	}
+	s.room.waiting.begin(s.cfg.Log, "waits")
+	if err := write(); !errors.Is(err, ErrClosed) || !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), s.cfg.Dir) {
+		t.Errorf("a seat that waits for room: %v", err)
+	}
+	if err := s.Refusal(); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("the reason for refusing: %v", err)
 	}
 }

@@ -124,10 +124,13 @@ func (s *Seat) settle(ctx context.Context) error {
 // current returns the member to ask.
 func (s *Seat) current() (*Member, error) {
 	m := s.member.Load()
-	if m == nil {
-		return nil, ErrClosed
+	switch {
+	case m != nil:
+		return m, nil
+	case s.room.waiting.on.Load():
+		return nil, fmt.Errorf("%w: %w", ErrClosed, full(s.cfg.Dir, freeBytes(s.cfg.Dir), openBytes))
 	}
-	return m, nil
+	return nil, ErrClosed
 }
 
 // Txn implements Engine. A write that was begun and is held up, by its disk or by the loss of its member, waits for as long as ctx; by the
