@@ -80,7 +80,7 @@ func (r *reader) segment(i int) error {
 	torn := errors.Is(err, io.ErrUnexpectedEOF)
 	switch {
 	case records == 0:
-		s.err = errors.New("it has no content")
+		s.err = errNoContent
 	case torn && i < len(r.segments)-1:
 		s.err = errors.New("it ends in the middle of a record")
 	case err != nil && !torn:
@@ -184,7 +184,20 @@ func (j journal) spare(i int) bool {
 }
 
 // whole reports whether the log goes back to the first entry there ever was.
-func (j journal) whole() bool { return j.base == 0 && j.first == 1 && j.segments[0].seq == 0 }
+func (j journal) whole() bool { return j.begins() && j.first == 1 }
+
+// begins reports whether the log begins with the store: with the first entry there ever was, or before it when no entry is left.
+func (j journal) begins() bool {
+	return j.base == 0 && j.first <= 1 && j.segments[0].seq == 0
+}
+
+// start is the entry behind which the log begins: what was before is in the database only.
+func (j journal) start() uint64 {
+	if j.base == 0 && j.first > 1 {
+		return j.first - 1
+	}
+	return j.base
+}
 
 // end is the newest segment's path.
 func (j journal) end() string { return j.segments[len(j.segments)-1].path }

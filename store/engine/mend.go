@@ -66,14 +66,17 @@ func (p plan) carryOut(cfg Config, s survey) (kept string, err error) {
 	return kept, errors.Join(err, syncDir(cfg.Dir))
 }
 
-// putAside moves a file out of the way, under a name with the time. One that is absent is no matter.
+// putAside moves a file out of the way, under a name with the time. One that is absent is no matter, and is kept nowhere.
 func putAside(cfg Config, path string) (kept string, err error) {
 	dir := filepath.Join(cfg.Dir, asideDir)
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return "", err
 	}
 	kept = filepath.Join(dir, cfg.Clock.Now().UTC().Format(asideLayout)+"-"+filepath.Base(path))
-	if err := os.Rename(path, kept); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(path, kept); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
 		return "", err
 	}
 	return kept, nil

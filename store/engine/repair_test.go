@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,11 +24,17 @@ var quiet = slog.New(slog.DiscardHandler)
 // written makes a store with n keys, as a kill leaves it: the database lacks the end, the log has it.
 func written(t *testing.T, n int) (dir string, rev int64) {
 	t.Helper()
-	live := t.TempDir()
+	return writtenTo(t, t.TempDir(), n)
+}
+
+// writtenTo is written with a store that there may be already; live is closed when it returns.
+func writtenTo(t *testing.T, live string, n int) (dir string, rev int64) {
+	t.Helper()
 	m := openAt(t, live)
 	ctx, cancel := context.WithCancel(context.Background())
 	watching := make(chan error, 1)
-	go func() { watching <- m.Watch(ctx, First, Last, 0, func(Batch) error { return nil }) }()
+	after := m.Revision() // what was before may be compacted
+	go func() { watching <- m.Watch(ctx, First, Last, after, func(Batch) error { return nil }) }()
 	var wg sync.WaitGroup
 	const writers = 64
 	for w := range writers {
@@ -165,6 +173,106 @@ func TestP21_TornLastTransactionIsRedoneFromTheLog(t *testing.T) {
 	mustHave(t, dir, rev, 100)
 	if len(kept(dir)) != 1 {
 		t.Errorf("kept: %v", kept(dir))
+	}
+}
+
+// TestP21_DamagedDatabaseAfterARestore: after a restore the revision is far ahead of the entries of the log, which is no fault of the log.
+func TestP21_DamagedDatabaseAfterARestore(t *testing.T) {
+	const bump, keys = 2_000_000_000, 50
+	dir := restoredStore(t, bump)
+	killed, rev := writtenTo(t, dir, keys)
+	if rev < bump {
+		t.Fatalf("revision %d after a restore with %d more", rev, bump)
+	}
+	for how, from := range map[string]string{"closed": dir, "killed": killed} {
+		for name, harm := range map[string]func(db string){
+			"gone":  func(db string) { _ = os.Remove(db) },
+			"empty": func(db string) { _ = os.Truncate(db, 0) },
+			"metas": func(db string) { scribble(t, db, 0, make([]byte, 4*os.Getpagesize())) },
+			"pages": func(db string) { scribblePages(t, db) },
+		} {
+			for _, short := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s, log short=%t", how, name, short), func(t *testing.T) {
+					copied := filepath.Join(t.TempDir(), "store")
+					if err := os.CopyFS(copied, os.DirFS(from)); err != nil {
+						t.Fatal(err)
+					}
+					db := DatabaseFile(copied)
+					whole, err := os.ReadFile(db)
+					if err != nil {
+						t.Fatal(err)
+					}
+					path, used := lastLog(t, copied)
+					if short {
+						if err := os.Truncate(path, used/2); err != nil {
+							t.Fatal(err)
+						}
+					}
+					harm(db)
+					mustRefuse(t, copied, db+" is damaged")
+					if _, err := reopen(copied); errors.Is(err, errBehind) || strings.Contains(err.Error(), ".wal") {
+						t.Errorf("the log is blamed: %v", err)
+					}
+					if err := os.WriteFile(db, whole, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					if short { // now that it can be told
+						mustRefuse(t, copied, path)
+						return
+					}
+					mustHave(t, copied, rev, keys)
+				})
+			}
+		}
+	}
+}
+
+// scribblePages overwrites all pages of a database but its two meta pages.
+func scribblePages(t *testing.T, db string) {
+	t.Helper()
+	info, err := os.Stat(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metas := int64(2 * os.Getpagesize())
+	scribble(t, db, metas, []byte(strings.Repeat("n", int(info.Size()-metas))))
+}
+
+// restoredStore makes a store from a snapshot of another one, as a restore does.
+func restoredStore(t *testing.T, bump int64) (dir string) {
+	t.Helper()
+	m := openAt(t, t.TempDir())
+	put(t, m, "/before", "v", 0)
+	var b bytes.Buffer
+	if err := errors.Join(m.Snapshot(context.Background(), &b), m.Close(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b.Bytes())
+	file := filepath.Join(t.TempDir(), "snapshot")
+	if err := os.WriteFile(file, append(b.Bytes(), sum[:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "restored")
+	done, err := Rebuild(context.Background(), RebuildConfig{File: file, Dir: dir, NodeName: "n", Bump: bump, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	return dir
+}
+
+// TestP21_RepairSaysWhy: a repair of a database that is not there says so.
+func TestP21_RepairSaysWhy(t *testing.T) {
+	dir, _ := written(t, 10)
+	if err := os.Remove(DatabaseFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	if _, err := mend(Config{Dir: dir, NodeName: "n", Clock: supervision.RealClock(), Log: slog.New(slog.NewTextHandler(&said, nil))}); err != nil {
+		t.Fatal(err)
+	}
+	if s := said.String(); !strings.Contains(s, `why="it is missing"`) || !strings.Contains(s, `kept=""`) {
+		t.Errorf("it says: %s", s)
 	}
 }
 

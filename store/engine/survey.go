@@ -26,9 +26,15 @@ const (
 	dbBad
 )
 
+var (
+	errMissing   = errors.New("it is missing")
+	errNoContent = errors.New("it has no content")
+)
+
 // survey is what is known of the files of an engine before any of them is opened.
 type survey struct {
-	db    dbState
+	db dbState
+	// dbErr is what is wrong with it.
 	dbErr error
 	// applied is the last log entry that the database, or its older state, has taken in, revision the one it has.
 	applied  uint64
@@ -71,15 +77,22 @@ func (s survey) decide(dir string) plan {
 	}
 	if at := log.damagedAt(); at >= 0 {
 		if log.spare(at) {
+			if !s.usable() {
+				return s.decideDatabase(db) // what is left of the log is no use without it
+			}
 			return plan{do: prune, upto: at}
 		}
 		return plan{do: giveUp, file: log.segments[at].path, why: log.segments[at].err}
 	}
 	if log.last == 0 && log.base == 0 && s.applied == 0 && s.seen == 0 && s.db != dbBad {
-		return plan{do: anew}
+		return plan{do: anew, why: errors.New("it has no entry")}
 	}
 	if end := max(log.last, log.base); end < s.applied {
 		return plan{do: giveUp, file: log.end(), why: fmt.Errorf("%w: it ends at entry %d, the database has %d", errBehind, end, s.applied)}
+	}
+	if !s.usable() && !log.begins() {
+		// How far the log goes cannot be told from it alone: it counts from a database, whose revision may be far ahead after a restore.
+		return s.decideDatabase(db)
 	}
 	if most := s.most(); most < s.seen {
 		return plan{do: giveUp, file: log.end(), why: fmt.Errorf("%w: with it the store has at most revision %d, and revision %d was acknowledged", errBehind, most, s.seen)}
@@ -87,32 +100,42 @@ func (s survey) decide(dir string) plan {
 	return s.decideDatabase(db)
 }
 
-// most is the newest revision that the store can have when the log was read: an entry makes one revision, or none. A database that cannot be
-// used counts as a new one, which a log that does not go back to the beginning is no match for anyway.
+// usable reports whether the database, or its older state, is one that the log goes on from.
+func (s survey) usable() bool {
+	return (s.db == dbGood || s.db == dbOlder) && s.applied >= s.log.base
+}
+
+// most is the newest revision that the store can have when the log was read: an entry makes one revision, or none. Without a database that
+// is usable it is for a log that begins with the store, and so with a new database.
 func (s survey) most() int64 {
 	from, revision := s.applied, s.revision
-	if s.db == dbBad || s.db == dbAbsent {
+	if !s.usable() {
 		from, revision = 0, firstRevision
 	}
 	return revision + int64(max(s.log.last, s.log.base)-from)
 }
 
-// decideDatabase is decide when the log is good.
+// decideDatabase is decide when the log is good as far as it can be told.
 func (s survey) decideDatabase(db string) plan {
-	covered := s.applied >= s.log.base
 	switch {
-	case s.db == dbGood && covered:
+	case s.db == dbGood && s.usable():
 		return plan{}
-	case s.db == dbOlder && covered:
-		return plan{do: revert, file: db, why: s.dbErr}
+	case s.db == dbOlder && s.usable():
+		return plan{do: revert, file: db, why: s.wrong()}
 	case s.log.whole():
-		return plan{do: redo, file: db, why: s.dbErr}
+		return plan{do: redo, file: db, why: s.wrong()}
 	case s.db == dbGood:
 		return plan{do: giveUp, file: db, why: fmt.Errorf("it is an old copy: it has entry %d, the log begins behind %d", s.applied, s.log.base)}
-	case s.db == dbAbsent:
-		return plan{do: giveUp, file: db, why: errors.New("it has no content")}
 	}
-	return plan{do: giveUp, file: db, why: s.dbErr}
+	return plan{do: giveUp, file: db, why: fmt.Errorf("%w; it cannot be made anew from the log, which begins behind entry %d", s.wrong(), s.log.start())}
+}
+
+// wrong is what is wrong with the database.
+func (s survey) wrong() error {
+	if s.dbErr == nil && s.db == dbAbsent {
+		return errMissing
+	}
+	return s.dbErr
 }
 
 // look surveys the directory, its log beside its database. With dbOlder the older state is in a file of its own, olderFile.
@@ -134,7 +157,12 @@ func look(dir string, log *slog.Logger) (s survey, err error) {
 // lookDatabase surveys the database.
 func lookDatabase(dir string) (s survey, err error) {
 	path := DatabaseFile(dir)
-	if info, err := os.Stat(path); errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		s.dbErr = errMissing
+		return s, nil
+	case err == nil && info.Size() == 0:
+		s.dbErr = errNoContent
 		return s, nil
 	}
 	err = boltcheck.File(path)

@@ -15,6 +15,9 @@ func TestP21_WhatIsDoneAboutWhatIsFound(t *testing.T) {
 	damagedAt := func(i int, j journal) journal { j.segments[i].err = bad; return j }
 	late := good(80, 40, 120)
 	late.segments[0].seq = 9 // older segments were removed
+	// A restore leaves one entry and a mark behind it, and a revision far ahead of the entries.
+	const far = 2_000_000_000
+	restored := func() journal { return good(1, 1, 20) }
 	for _, c := range []struct {
 		name string
 		s    survey
@@ -47,13 +50,31 @@ func TestP21_WhatIsDoneAboutWhatIsFound(t *testing.T) {
 		{"database gone, log begins later", survey{log: late}, giveUp, "db"},
 		{"old copy of the database, log has the rest", survey{db: dbGood, applied: 3, log: good(0, 1, 120)}, asIs, ""},
 		{"old copy of the database, log begins later", survey{db: dbGood, applied: 3, log: late}, giveUp, "db"},
+		{"old copy of the database, log begins later, more was acknowledged", survey{db: dbGood, applied: 3, revision: 4, seen: far, log: late}, giveUp, "db"},
+		{"whole after a restore", survey{db: dbGood, applied: 15, revision: far + 10, seen: far + 12, log: restored()}, asIs, ""},
+		{"database torn after a restore", survey{db: dbBad, dbErr: bad, seen: far + 12, log: restored()}, giveUp, "db"},
+		{"database gone after a restore", survey{seen: far + 12, log: restored()}, giveUp, "db"},
+		{"database empty after a restore", survey{dbErr: errNoContent, seen: far + 12, log: restored()}, giveUp, "db"},
+		{"last transaction torn after a restore", survey{db: dbOlder, dbErr: bad, applied: 15, revision: far + 10, seen: far + 12, log: restored()}, revert, "db"},
+		{"log shortened after a restore", survey{db: dbGood, applied: 15, revision: far + 10, seen: far + 16, log: restored()}, giveUp, "2.wal"},
+		{"database torn and log shortened after a restore", survey{db: dbBad, dbErr: bad, seen: far + 16, log: restored()}, giveUp, "db"},
+		{"database torn and log shortened to less than what a restore made", survey{db: dbBad, dbErr: bad, seen: far + 16, log: good(0, 1, 1)}, giveUp, "2.wal"},
+		{"database torn and log shortened, no restore", survey{db: dbBad, dbErr: bad, seen: 200, log: good(0, 1, 120)}, giveUp, "2.wal"},
+		{"database gone and log shortened, no restore", survey{seen: 200, log: good(0, 1, 120)}, giveUp, "2.wal"},
+		{"database torn, log begins later, more was acknowledged", survey{db: dbBad, dbErr: bad, seen: 200, log: late}, giveUp, "db"},
+		{"database gone, log begins later, more was acknowledged", survey{seen: 200, log: late}, giveUp, "db"},
+		{"database torn and spare segment damaged", survey{db: dbBad, dbErr: bad, log: damagedAt(0, good(80, 40, 120))}, giveUp, "db"},
+		{"database gone and spare segment damaged", survey{log: damagedAt(0, good(80, 40, 120))}, giveUp, "db"},
 	} {
 		p := c.s.decide("dir")
 		if p.do != c.do || !strings.HasSuffix(p.file, c.file) {
 			t.Errorf("%s: %q about %q, want %q about %q", c.name, p.do, p.file, c.do, c.file)
 		}
-		if p.do == giveUp && p.why == nil {
+		if p.do != asIs && p.reason(c.s) == nil {
 			t.Errorf("%s: it does not say why", c.name)
+		}
+		if p.do == giveUp && errors.Is(p.why, errBehind) != (c.file == "2.wal" && c.s.log.damagedAt() < 0) {
+			t.Errorf("%s: the reason is not one of %q: %v", c.name, p.file, p.why)
 		}
 	}
 }
