@@ -155,7 +155,7 @@ func TestP21_DamagedStore(t *testing.T) {
 func (h *host) readsOnly(file string) {
 	h.t.Helper()
 	c := exec.Command(filepath.Join(h.bin, "nodeactor"), "kubectl", "get", "deployments")
-	c.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(h.dir, "admin.kubeconfig"), "HOME="+h.dir)
+	c.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(h.dir, "admin.kubeconfig"), "HOME="+h.home)
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "web") || !strings.Contains(string(out), "Warning: the store is damaged") {
 		h.t.Errorf("kubectl get: %v\n%s", err, out)

@@ -32,6 +32,7 @@ type host struct {
 	t       *testing.T
 	bin     string
 	dir     string
+	home    string // of the tools: kubectl keeps a cache in it
 	api     string
 	kubelet string
 	etcd    string
@@ -51,7 +52,7 @@ func newHost(t *testing.T, n int) *host {
 		t.Fatal(err)
 	}
 	h := &host{
-		t: t, bin: bin, dir: dir, api: loopback.Free(t), kubelet: loopback.Free(t), etcd: loopback.Free(t),
+		t: t, bin: bin, dir: dir, home: t.TempDir(), api: loopback.Free(t), kubelet: loopback.Free(t), etcd: loopback.Free(t),
 		cgroup: "/" + filepath.Base(dir), podCIDR: fmt.Sprintf("10.%d.0.0/24", 201+n),
 	}
 	t.Cleanup(h.remove)
@@ -177,7 +178,7 @@ func (h *host) run(limit time.Duration, stdin []byte, args ...string) (string, e
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(h.bin, "nodeactor"), args...)
-	c.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(h.dir, "admin.kubeconfig"), "HOME="+h.dir)
+	c.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(h.dir, "admin.kubeconfig"), "HOME="+h.home)
 	c.Stdin = bytes.NewReader(stdin)
 	var out, errOut bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errOut
