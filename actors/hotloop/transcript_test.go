@@ -3,8 +3,6 @@ package hotloop
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -125,17 +123,5 @@ func play(t *testing.T, text string) string {
 
 // TestTranscripts plays each transcript. Commit a change of an outcome only when each changed line is meant.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden.Check(t, file, []byte(play(t, string(text))))
-		})
-	}
+	golden.Transcripts(t, "testdata/*.txt", func(t *testing.T, text []byte) []byte { return []byte(play(t, string(text))) })
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -303,17 +301,5 @@ func play(text string) string {
 
 // TestTranscripts plays each transcript. Commit a change of an outcome only when each changed line is meant.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden.Check(t, file, []byte(play(string(text))))
-		})
-	}
+	golden.Transcripts(t, "testdata/*.txt", func(_ *testing.T, text []byte) []byte { return []byte(play(string(text))) })
 }

@@ -2,8 +2,6 @@ package lease
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -206,21 +204,11 @@ func (s *script) write(a *actor, x Append) {
 
 // TestTranscripts plays each transcript. Commit a change of an answer only when it is meant.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.play")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := play.Run(text, &script{t: t, authority: NewAuthority(-time.Hour), records: map[string]Stored{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden.Check(t, file, out)
-		})
-	}
+	golden.Transcripts(t, "testdata/*.play", func(t *testing.T, text []byte) []byte {
+		out, err := play.Run(text, &script{t: t, authority: NewAuthority(-time.Hour), records: map[string]Stored{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	})
 }
