@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/nodeactor/nodeactor/supervision"
@@ -89,14 +90,7 @@ func (e *External) try(ctx context.Context, w Write) (Result, error) {
 	if t := e.life.Load(); t != nil {
 		t.want(resp.Header.GetRevision()) // the writer waits for it, and of a write that was not done it is anybody's
 	}
-	res := Result{Revision: resp.Header.GetRevision(), Done: resp.Succeeded}
-	if !res.Done {
-		if kvs := resp.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
-			kv := fromKV(kvs[0])
-			res.Current = &kv
-		}
-	}
-	return res, nil
+	return resultOf((*pb.TxnResponse)(resp)), nil
 }
 
 func conditions(w Write) (all []clientv3.Cmp) {

@@ -36,6 +36,11 @@ func (m *Member) Txn(ctx context.Context, w Write) (Result, error) {
 	if err != nil {
 		return Result{}, m.outcome(begun, err)
 	}
+	return resultOf(resp), nil
+}
+
+// resultOf reads the answer to a transaction that looks at the key when it did nothing.
+func resultOf(resp *pb.TxnResponse) Result {
 	res := Result{Revision: resp.Header.GetRevision(), Done: resp.Succeeded}
 	if !res.Done {
 		if kvs := resp.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
@@ -43,7 +48,7 @@ func (m *Member) Txn(ctx context.Context, w Write) (Result, error) {
 			res.Current = &kv
 		}
 	}
-	return res, nil
+	return res
 }
 
 func txnRequest(w Write) *pb.TxnRequest {
