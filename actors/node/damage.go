@@ -35,7 +35,7 @@ type damage struct {
 func (p *parts) storeConfig() (store.Config, error) {
 	quota, err := p.cfg.quotaBytes()
 	return store.Config{
-		QuotaBytes: quota, Dir: filepath.Join(p.cfg.DataDir, "store"), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock, Encryption: p.encryption,
+		QuotaBytes: quota, Dir: filepath.Join(p.cfg.DataDir, StoreDir), NodeName: p.cfg.NodeName, Log: p.log, Clock: p.clock, Encryption: p.encryption,
 		External:               p.externalStore(),
 		BeforeMembershipChange: p.saver.before,
 	}, err

@@ -31,6 +31,13 @@ type ImageLine struct {
 
 // socketChild serves the local socket; the data directory's mode keeps others out.
 func (p *parts) socketChild(service kubelet.ImageService, health http.Handler) supervision.Handler {
+	return p.serveSocket(func(ctx context.Context) http.Handler {
+		return p.withEtcd(localHandler(service, health, p.steering(ctx), p.saver))
+	})
+}
+
+// serveSocket serves what handler makes on the local socket, and in every case what is known of the store.
+func (p *parts) serveSocket(handler func(context.Context) http.Handler) supervision.Handler {
 	path := p.cfg.Socket()
 	return serve.New(serve.Config{Network: "unix", Addr: path, Prepare: func() error { return removeSocket(path) }, Probe: serve.HTTPProbe(nil, "/"),
 		Serve: func(ctx context.Context, l net.Listener) error {
@@ -38,7 +45,7 @@ func (p *parts) socketChild(service kubelet.ImageService, health http.Handler) s
 				l.Close()
 				return err
 			}
-			return p.serveHTTP(ctx, l, nil, p.withStore(p.withEtcd(localHandler(service, health, p.steering(ctx), p.saver))))
+			return p.serveHTTP(ctx, l, nil, p.withStore(handler(ctx)))
 		}})
 }
 

@@ -2,9 +2,7 @@ package node
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"os"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +15,6 @@ import (
 	"github.com/nodeactor/nodeactor/actors/health"
 	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
-	"github.com/nodeactor/nodeactor/supervision/serve"
 )
 
 // warningCode is the code of a warning that is about everything.
@@ -43,22 +40,16 @@ func (p *parts) readOnlyTree(h *health.Health) (supervision.Spec, error) {
 
 // readOnlySocket serves what of the local socket needs no kubelet: the tree and the checks.
 func (p *parts) readOnlySocket(h http.Handler) supervision.Handler {
-	path := p.cfg.Socket()
-	return serve.New(serve.Config{Network: "unix", Addr: path, Prepare: func() error { return removeSocket(path) }, Probe: serve.HTTPProbe(nil, "/"),
-		Serve: func(ctx context.Context, l net.Listener) error {
-			if err := os.Chmod(path, 0o600); err != nil {
-				l.Close()
-				return err
-			}
-			mux := http.NewServeMux()
-			p.steering(ctx).routes(mux)
-			mux.Handle("GET /livez", h)
-			mux.Handle("GET /readyz", h)
-			mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-				http.Error(w, p.note(), http.StatusServiceUnavailable)
-			})
-			return p.serveHTTP(ctx, l, nil, p.withStore(mux))
-		}})
+	return p.serveSocket(func(ctx context.Context) http.Handler {
+		mux := http.NewServeMux()
+		p.steering(ctx).routes(mux)
+		mux.Handle("GET /livez", h)
+		mux.Handle("GET /readyz", h)
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, p.note(), http.StatusServiceUnavailable)
+		})
+		return mux
+	})
 }
 
 // note is what there is to say above the tree.
