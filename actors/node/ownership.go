@@ -59,7 +59,7 @@ func isFile(path string) bool {
 // made are the names of what a node makes in its data directory. What is named like one of them with an extension, such as
 // store.before-restore-TIME or a file that is being written, is made by a node, too.
 var made = []string{
-	rememberFile, lockFile, SocketFile, KubeconfigFile, LastExitFile, versionFile, "owner", "ledger.db",
+	rememberFile, lockFile, SocketFile, KubeconfigFile, LastExitFile, versionFile, "ledger.db",
 	"pki", StoreDir, snapshot.Dir, "images", "run", "pods", scratchDir,
 }
 

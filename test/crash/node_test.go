@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -62,24 +61,9 @@ func (n *node) logPath() string { return n.dir + daemon.LogSuffix }
 // launch starts the daemon with a quota so small that the store forgets history and rewrites its file all the time.
 func (n *node) launch(extra ...string) {
 	n.t.Helper()
-	if err := daemon.Own(n.dir); err != nil {
-		n.t.Fatal(err)
-	}
-	log, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer log.Close()
-	n.cmd = exec.Command(filepath.Join(n.bin, "nodeactor"), append([]string{"run", "--data-dir", n.dir, "--node-name", "crash", "--api-addr", n.api,
+	n.cmd, n.exited = daemon.Start(n.t, n.bin, n.dir, os.O_TRUNC, append([]string{"run", "--data-dir", n.dir, "--node-name", "crash", "--api-addr", n.api,
 		"--kubelet-addr", n.kubelet, "--etcd-addr", n.etcd, "--cgroup-root", "/" + filepath.Base(n.dir), "--pod-cidr", fmt.Sprintf("10.219.%d.0/24", os.Getpid()%256),
 		"--store-quota", "16Mi", "--snapshot-every", "off", "--etcd-writes"}, extra...)...)
-	n.cmd.Stdout, n.cmd.Stderr = log, log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := n.cmd.Start(); err != nil {
-		n.t.Fatal(err)
-	}
-	n.exited = make(chan error, 1)
-	go func(c *exec.Cmd, ch chan error) { ch <- c.Wait() }(n.cmd, n.exited)
 }
 
 // ready waits until the API answers a read of the store, and returns a client without limits.
@@ -142,8 +126,7 @@ func (n *node) remove() {
 	if err != nil {
 		n.t.Errorf("reset: %v: %s", err, out)
 	}
-	os.RemoveAll(n.dir)
-	os.Remove(n.logPath())
+	daemon.Remove(n.dir)
 }
 
 // grep is the first line of the log with a text, or nothing.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// ownerFile names, in a data directory, the process of the tests that use it.
-	ownerFile = "owner"
+	// ownerSuffix behind the name of a data directory is a note of the process of the tests that use it.
+	ownerSuffix = ".owner"
 	// LogSuffix behind the name of a data directory is its daemon's log.
 	LogSuffix = ".log"
 	// CopySuffix behind the name of a data directory is a copy of it.
@@ -44,15 +44,42 @@ func Bin(t testing.TB) string {
 
 // Own notes that this process uses dir, so that nobody sweeps it meanwhile.
 func Own(dir string) error {
-	return os.WriteFile(filepath.Join(dir, ownerFile), fmt.Appendf(nil, "%d", os.Getpid()), 0o600)
+	return os.WriteFile(dir+ownerSuffix, fmt.Appendf(nil, "%d", os.Getpid()), 0o600)
 }
 
-// IsOwner tells whether name is that of the note in a data directory.
-func IsOwner(name string) bool { return name == ownerFile }
+// Start runs the daemon in dir, which becomes this process's own, with its log beside it; how is O_APPEND or O_TRUNC. The daemon dies with
+// this process. What it ends with comes over the channel.
+func Start(t testing.TB, bin, dir string, how int, args ...string) (*exec.Cmd, chan error) {
+	t.Helper()
+	if err := Own(dir); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(dir+LogSuffix, os.O_CREATE|how|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(bin, "nodeactor"), args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	return cmd, exited
+}
+
+// Remove removes dir and what lies beside it of the run.
+func Remove(dir string) {
+	os.RemoveAll(dir)
+	os.Remove(dir + LogSuffix)
+	os.Remove(dir + ownerSuffix)
+}
 
 // owned tells whether a live process of these tests uses dir.
 func owned(dir string) bool {
-	b, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	b, err := os.ReadFile(dir + ownerSuffix)
 	if err != nil {
 		return false
 	}
@@ -67,7 +94,10 @@ func Sweep(t testing.TB, bin, prefix string) {
 	t.Helper()
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"-*"))
 	for _, path := range old {
-		dir := strings.TrimSuffix(strings.TrimSuffix(path, LogSuffix), CopySuffix)
+		dir := path
+		for _, suffix := range []string{LogSuffix, CopySuffix, ownerSuffix} {
+			dir = strings.TrimSuffix(dir, suffix)
+		}
 		if owned(dir) {
 			continue
 		}

@@ -143,8 +143,7 @@ func (h *host) remove() {
 	if err != nil {
 		h.t.Errorf("reset: %v\n%s", err, out)
 	}
-	os.RemoveAll(h.dir)
-	os.Remove(h.logPath())
+	daemon.Remove(h.dir)
 }
 
 // end ends the node politely, and at last by force.
@@ -160,6 +159,17 @@ func (h *host) end() {
 		<-h.exited
 	}
 	h.cmd = nil
+}
+
+// runs holds that the process did not end meanwhile.
+func (h *host) runs() {
+	h.t.Helper()
+	select {
+	case err := <-h.exited:
+		h.exited <- err
+		h.t.Fatalf("the process ended: %v", err)
+	default:
+	}
 }
 
 func (h *host) reset() (string, error) {

@@ -71,22 +71,8 @@ func startNode(t testing.TB, flags ...string) *node {
 
 func (n *node) launch() {
 	n.t.Helper()
-	if err := daemon.Own(n.dir); err != nil {
-		n.t.Fatal(err)
-	}
-	log, err := os.OpenFile(n.dir+daemon.LogSuffix, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer log.Close()
-	cmd := exec.Command(filepath.Join(n.bin, "nodeactor"), n.args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		n.t.Fatal(err)
-	}
-	n.process, n.exited = cmd.Process, make(chan error, 1)
-	go func() { n.exited <- cmd.Wait() }()
+	cmd, exited := daemon.Start(n.t, n.bin, n.dir, os.O_APPEND, n.args...)
+	n.process, n.exited = cmd.Process, exited
 }
 
 // await returns once the node is ready, with clients.
@@ -181,8 +167,7 @@ func (n *node) remove() {
 	if a := n.nodeactor("reset", "--yes", "--cgroup-root", "/"+filepath.Base(n.dir)); a.code != 0 {
 		n.t.Errorf("reset: %s", a.err)
 	}
-	os.RemoveAll(n.dir)
-	os.Remove(n.dir + daemon.LogSuffix)
+	daemon.Remove(n.dir)
 }
 
 // eventually repeats check until it finds nothing wrong.
