@@ -52,17 +52,7 @@ func stored(t *testing.T, path string) (value string) {
 
 // TestP21_TornTransactionIsTakenBack: when the pages of the last transaction are torn, the one before it is whole.
 func TestP21_TornTransactionIsTakenBack(t *testing.T) {
-	path := twice(t)
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	info, _ := f.Stat()
-	all, err := metas(f, info.Size())
-	if err != nil || len(all) != 2 {
-		t.Fatal(all, err)
-	}
+	path, f, all := opened(t)
 	if _, err := f.WriteAt(make([]byte, 64), int64(all[0].root)*4096); err != nil {
 		t.Fatal(err)
 	}
@@ -86,19 +76,28 @@ func TestP21_TornTransactionIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestP21_TornMetaPageNeedsNoRepair: bbolt itself goes on from the older meta page when the newer one is torn, and so does the check.
-func TestP21_TornMetaPageNeedsNoRepair(t *testing.T) {
-	path := twice(t)
+// opened is what twice makes, open for whoever damages it, and its two meta pages.
+func opened(t *testing.T) (path string, f *os.File, all []meta) {
+	t.Helper()
+	path = twice(t)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	info, _ := f.Stat()
-	all, err := metas(f, info.Size())
+	t.Cleanup(func() { f.Close() })
+	info, err := f.Stat()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if all, err = metas(f, info.Size()); err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	return path, f, all
+}
+
+// TestP21_TornMetaPageNeedsNoRepair: bbolt itself goes on from the older meta page when the newer one is torn, and so does the check.
+func TestP21_TornMetaPageNeedsNoRepair(t *testing.T) {
+	path, f, all := opened(t)
 	if _, err := f.WriteAt([]byte("torn"), all[0].at+headerSize+20); err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +110,7 @@ func TestP21_TornMetaPageNeedsNoRepair(t *testing.T) {
 }
 
 func TestRevertRefusesAFileWithoutAWholeOlderTree(t *testing.T) {
-	path := twice(t)
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	info, _ := f.Stat()
-	all, _ := metas(f, info.Size())
+	path, f, all := opened(t)
 	if _, err := f.WriteAt(make([]byte, 64), int64(all[1].root)*4096); err != nil {
 		t.Fatal(err)
 	}

@@ -116,11 +116,7 @@ func TestP23_FullStoreKeepsTheNode(t *testing.T) {
 		t.Errorf("writes were taken again after %s", took)
 	}
 	f.end()
-	select {
-	case err := <-h.exited:
-		t.Fatalf("the process ended: %v", err)
-	default:
-	}
+	h.runs()
 	h.kubectl("create", "configmap", "after", "-n", "full", "--from-literal=a=b")
 	h.eventually(10*time.Second, "the Event that tells of it", func() error {
 		out := h.kubectl("get", "events", "-A", "--field-selector", "reason=StoreTakesWrites")

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // TestEtcdctlWrites: on a node that takes writes they do what they do in an etcd, and the API shows them at once.
@@ -69,12 +70,19 @@ func expect(ctx context.Context, t *testing.T, w watch.Interface, kind watch.Eve
 	return ""
 }
 
-func writtenIsServed(ctx context.Context, t *testing.T, n *node, e *ctl) {
+// watched is the ConfigMaps of the namespace, and a watch of them from now on.
+func watched(ctx context.Context, t *testing.T, n *node) (clientv1.ConfigMapInterface, watch.Interface) {
+	t.Helper()
 	maps := n.clientset.CoreV1().ConfigMaps("default")
 	list, err := maps.List(ctx, metav1.ListOptions{})
 	must(t, err)
 	w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	must(t, err)
+	return maps, w
+}
+
+func writtenIsServed(ctx context.Context, t *testing.T, n *node, e *ctl) {
+	maps, w := watched(ctx, t, n)
 	defer w.Stop()
 	e.run("put", inDefault+"a", handmade("a", "1"))
 	got, err := maps.Get(ctx, "a", metav1.GetOptions{}) // at once
@@ -110,11 +118,7 @@ func writtenIsServed(ctx context.Context, t *testing.T, n *node, e *ctl) {
 }
 
 func leasesEnd(ctx context.Context, t *testing.T, n *node, e *ctl) {
-	maps := n.clientset.CoreV1().ConfigMaps("default")
-	list, err := maps.List(ctx, metav1.ListOptions{})
-	must(t, err)
-	w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	must(t, err)
+	_, w := watched(ctx, t, n)
 	defer w.Stop()
 	grant := func(seconds string) string { return strings.Fields(e.run("lease", "grant", seconds))[1] }
 	short, long := grant("2"), grant("600")
