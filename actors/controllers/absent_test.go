@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
@@ -21,15 +21,15 @@ func TestP05_AControllerOfAnAbsentKindStartsWhenItAppears(t *testing.T) {
 	system, err := supervision.New(supervision.Config{Clock: supervision.RealClock(), Log: slog.New(slog.DiscardHandler)})
 	p.must(err)
 	root := catalog.Row("controllers")
-	root.Children = []supervision.Spec{operator.Spec(operator.Controller{
-		Name: "widgets", Manifests: kind, Reads: []operator.Read{operator.Self(kind)},
-		New: func(*cache.Cache) operator.Reconciler {
-			return operator.ReconcilerFunc(func(context.Context, operator.Key) (operator.Action, error) {
+	root.Children = []supervision.Spec{kube.Spec(kube.Controller{
+		Name: "widgets", Manifests: kind, Reads: []kube.Read{kube.Self(kind)},
+		New: func(*cache.Cache) kube.Reconciler {
+			return kube.ReconcilerFunc(func(context.Context, kube.Key) (kube.Action, error) {
 				passes.Add(1)
-				return operator.None(), nil
+				return kube.None(), nil
 			})
 		},
-	}, operator.Deps{Cache: p.cache, Clock: supervision.RealClock(), Log: slog.New(slog.DiscardHandler)})}
+	}, kube.Deps{Cache: p.cache, Clock: supervision.RealClock(), Log: slog.New(slog.DiscardHandler)})}
 	p.must(system.Start(root))
 	defer system.Stop(context.Background())
 	waits := func() []string {

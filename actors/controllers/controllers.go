@@ -17,7 +17,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/controllers/replicaset"
 	"github.com/nodeactor/nodeactor/actors/controllers/rootca"
 	"github.com/nodeactor/nodeactor/actors/controllers/serviceaccount"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/supervision"
 )
 
@@ -30,11 +30,11 @@ type Deps struct {
 	Metadata metadata.Interface
 	Clock    supervision.Clock
 	Log      *slog.Logger
-	Events   *operator.Recorder
-	Metrics  *operator.Metrics
+	Events   *kube.Recorder
+	Metrics  *kube.Metrics
 	// Breaker pauses controllers that write in circles; Client and Metadata must go through its Guard. Nil pauses none.
-	Breaker *operator.Breaker
-	// InjectFaults honours operator.InjectAnnotation.
+	Breaker *kube.Breaker
+	// InjectFaults honours kube.InjectAnnotation.
 	InjectFaults bool
 	// RootCA gives the PEM bundle that pods verify the API with.
 	RootCA func() []byte
@@ -43,8 +43,8 @@ type Deps struct {
 }
 
 // All lists the controllers, in the order of the tree.
-func All(d Deps) []operator.Controller {
-	return []operator.Controller{
+func All(d Deps) []kube.Controller {
+	return []kube.Controller{
 		deployment.New(d.Client, d.Clock, d.Events.For(deployment.Component)),
 		replicaset.New(d.Client, d.Clock, d.Events.For(replicaset.Component)),
 		namespace.New(d.Client, d.Metadata),
@@ -59,11 +59,11 @@ func All(d Deps) []operator.Controller {
 
 // Specs lists the children of the `controllers` supervisor: who reports on them, a subtree for each controller, and the retention of Events.
 func Specs(d Deps) []supervision.Spec {
-	shared := operator.Deps{Cache: d.Cache, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics, Breaker: d.Breaker, InjectFaults: d.InjectFaults}
-	shared.Reporter = operator.NewReporter(shared, d.Metadata, d.Events)
+	shared := kube.Deps{Cache: d.Cache, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics, Breaker: d.Breaker, InjectFaults: d.InjectFaults}
+	shared.Reporter = kube.NewReporter(shared, d.Metadata, d.Events)
 	specs := []supervision.Spec{shared.Reporter.Spec()}
 	for _, c := range All(d) {
-		specs = append(specs, operator.Spec(c, shared))
+		specs = append(specs, kube.Spec(c, shared))
 	}
 	return append(specs, eventsttl.Spec(d.Cache, d.Client))
 }

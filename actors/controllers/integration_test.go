@@ -26,7 +26,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers"
 	"github.com/nodeactor/nodeactor/actors/hotloop"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
@@ -52,7 +52,7 @@ type plane struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	cache   *cache.Cache
-	breaker *operator.Breaker
+	breaker *kube.Breaker
 	system  *supervision.System
 	counted *prometheus.Registry
 	// circles is set by tests in which a controller writes in circles.
@@ -81,7 +81,7 @@ func newPlaneOver(t *testing.T, between func(http.RoundTripper) http.RoundTrippe
 	p.must(err)
 	t.Cleanup(func() { _ = p.store.Close(context.Background()) })
 	p.cache = cache.New(cache.FromStore(p.store), log)
-	p.breaker = operator.NewBreaker(p.cache, supervision.RealClock())
+	p.breaker = kube.NewBreaker(p.cache, supervision.RealClock())
 	api, err := apiserver.New(ctx, apiserver.Config{Store: p.store, Identity: id, Log: log, AdvertiseAddr: "192.0.2.1:6443", Observe: p.observe})
 	p.must(err)
 	t.Cleanup(api.Close)
@@ -96,7 +96,7 @@ func newPlaneOver(t *testing.T, between func(http.RoundTripper) http.RoundTrippe
 
 // observe tells the breaker of what others write.
 func (p *plane) observe(ctx context.Context, w apiserver.Write) {
-	if _, ours := operator.WriterOf(ctx); ours {
+	if _, ours := kube.WriterOf(ctx); ours {
 		return
 	}
 	object := hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name}
@@ -111,10 +111,10 @@ func (p *plane) observe(ctx context.Context, w apiserver.Write) {
 func (p *plane) start(log *slog.Logger, config *rest.Config) {
 	clock := supervision.RealClock()
 	client := kubernetes.NewForConfigOrDie(config)
-	events := operator.NewRecorder(client.CoreV1(), clock, log)
+	events := kube.NewRecorder(client.CoreV1(), clock, log)
 	group := events.Start(context.Background())
 	p.counted = prometheus.NewRegistry()
-	counts, err := operator.NewMetrics(p.counted)
+	counts, err := kube.NewMetrics(p.counted)
 	p.must(err)
 	p.system, err = supervision.New(supervision.Config{Clock: clock, Log: log})
 	p.must(err)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Resources as the API names them.
@@ -49,7 +49,7 @@ func (p *plane) inject(resource schema.GroupVersionResource, ns, name, kind stri
 	if kind == "" {
 		value = "null"
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, operator.InjectAnnotation, value)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, kube.InjectAnnotation, value)
 	_, err := p.dynamic.Resource(resource).Namespace(ns).Patch(p.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	p.must(err)
 }
@@ -71,7 +71,7 @@ func TestP03_APoisonObjectIsToldOnIt(t *testing.T) {
 	p := newPlane(t)
 	p.kubelet("default")
 	bad := deployment("bad", 2)
-	bad.Annotations = map[string]string{operator.InjectAnnotation: "panic"}
+	bad.Annotations = map[string]string{kube.InjectAnnotation: "panic"}
 	p.deploy(bad)
 	_, err := p.client.CoreV1().Namespaces().Create(p.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "sick", Annotations: bad.Annotations}}, metav1.CreateOptions{})
 	p.must(err)
@@ -90,8 +90,8 @@ func TestP03_APoisonObjectIsToldOnIt(t *testing.T) {
 	}
 	for _, at := range places {
 		p.eventually(at.name+" tells of the panic", func() bool {
-			c := p.condition(at.resource, at.ns, at.name, operator.ConditionHealthy)
-			told := strings.HasPrefix(c, "False "+operator.ReasonRestarting) && strings.Contains(c, "Panic in job pass (stack ")
+			c := p.condition(at.resource, at.ns, at.name, kube.ConditionHealthy)
+			told := strings.HasPrefix(c, "False "+kube.ReasonRestarting) && strings.Contains(c, "Panic in job pass (stack ")
 			for _, controller := range at.controllers {
 				told = told && strings.Contains(c, controller)
 			}
@@ -104,7 +104,7 @@ func TestP03_APoisonObjectIsToldOnIt(t *testing.T) {
 		p.inject(at.resource, at.ns, at.name, "")
 		mended := time.Now()
 		p.eventually(at.name+" does well", func() bool {
-			return strings.HasPrefix(p.condition(at.resource, at.ns, at.name, operator.ConditionHealthy), "True "+operator.ReasonRecovered)
+			return strings.HasPrefix(p.condition(at.resource, at.ns, at.name, kube.ConditionHealthy), "True "+kube.ReasonRecovered)
 		})
 		if took := time.Since(mended); took > 5*time.Second {
 			t.Errorf("%s was told to do well %v after it was mended", at.name, took)
@@ -112,10 +112,10 @@ func TestP03_APoisonObjectIsToldOnIt(t *testing.T) {
 		p.eventually("the Event says so", func() bool { return p.eventAbout(at.name, "ReconcilerRecovered") != "" })
 	}
 	p.eventually("rolled out", func() bool { return p.complete("bad") })
-	if c := p.condition(deployments, "default", "bad", operator.ConditionHealthy); c == "" {
+	if c := p.condition(deployments, "default", "bad", kube.ConditionHealthy); c == "" {
 		t.Error("the controller's own status takes the condition away")
 	}
-	if c := p.condition(deployments, "default", "good", operator.ConditionHealthy); c != "" {
+	if c := p.condition(deployments, "default", "good", kube.ConditionHealthy); c != "" {
 		t.Errorf("a healthy object is told %q", c)
 	}
 }
@@ -147,7 +147,7 @@ func TestP56_ARejectingNodePausesTheReplicaSetAlone(t *testing.T) {
 	p.eventually("its pods are made", func() bool { return len(p.pods("default")) == 3 })
 	set, begin := p.sets()[0].Name, time.Now()
 	made := p.rejecting("bad", func() bool {
-		return strings.HasPrefix(p.condition(replicaSets, "default", set, operator.ConditionHotLoop), "True CreateReject")
+		return strings.HasPrefix(p.condition(replicaSets, "default", set, kube.ConditionHotLoop), "True CreateReject")
 	})
 	if took := time.Since(begin); took > 10*time.Second || made > 3+20 {
 		t.Errorf("it took %v and %d pods", took, made)
@@ -159,12 +159,12 @@ func TestP56_ARejectingNodePausesTheReplicaSetAlone(t *testing.T) {
 	p.kubelet("default")
 	p.deploy(deployment("good", 2))
 	p.eventually("another owner goes on", func() bool { return p.complete("good") })
-	if c := p.condition(deployments, "default", "good", operator.ConditionHotLoop); c != "" {
+	if c := p.condition(deployments, "default", "good", kube.ConditionHotLoop); c != "" {
 		t.Errorf("another owner is told %q", c)
 	}
 	p.eventually("the pause ends and the pods run", func() bool { return p.complete("bad") })
 	p.eventually("the condition says so", func() bool {
-		return strings.HasPrefix(p.condition(replicaSets, "default", set, operator.ConditionHotLoop), "False "+operator.ReasonReleased)
+		return strings.HasPrefix(p.condition(replicaSets, "default", set, kube.ConditionHotLoop), "False "+kube.ReasonReleased)
 	})
 }
 
@@ -178,7 +178,7 @@ func TestHotLoop_AStrangerAndOurControllerUndoEachOther(t *testing.T) {
 	p.eventually("rolled out", func() bool { return p.complete("web") })
 	set := p.sets()[0].Name
 	told := func() bool {
-		return strings.HasPrefix(p.condition(deployments, "default", "web", operator.ConditionHotLoop), "True MutualUndo")
+		return strings.HasPrefix(p.condition(deployments, "default", "web", kube.ConditionHotLoop), "True MutualUndo")
 	}
 	for rounds := 0; !told(); rounds++ {
 		if rounds > 20 {

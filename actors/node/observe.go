@@ -5,12 +5,12 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/hotloop"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // observe tells the breaker of writes that are not of its reconcilers; those come to it on their own way.
 func (p *parts) observe(ctx context.Context, w apiserver.Write) {
-	if _, ours := operator.WriterOf(ctx); ours {
+	if _, ours := kube.WriterOf(ctx); ours {
 		return
 	}
 	object := hotloop.Object{Group: w.Group, Resource: w.Resource, Namespace: w.Namespace, Name: w.Name}

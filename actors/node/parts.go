@@ -20,7 +20,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/kubelet/images"
 	"github.com/nodeactor/nodeactor/kubelet/network"
@@ -56,8 +56,8 @@ type parts struct {
 	address  netip.Addr
 
 	metrics *prometheus.Registry
-	events  *operator.Recorder
-	breaker *operator.Breaker
+	events  *kube.Recorder
+	breaker *kube.Breaker
 	root    supervision.Spec
 
 	// refused takes the reason for which a node must not start.

@@ -17,7 +17,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers"
 	"github.com/nodeactor/nodeactor/actors/health"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/actors/scheduler"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/kubelet"
@@ -92,7 +92,7 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 }
 
 func (p *parts) controllers() ([]supervision.Spec, error) {
-	p.breaker = operator.NewBreaker(p.cache, p.clock)
+	p.breaker = kube.NewBreaker(p.cache, p.clock)
 	config := p.clientConfig("system:kube-controller-manager", identity.MastersGroup)
 	config.Transport = p.breaker.Guard(config.Transport)
 	client, err := kubernetes.NewForConfig(config)
@@ -103,11 +103,11 @@ func (p *parts) controllers() ([]supervision.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := operator.NewMetrics(p.metrics)
+	counts, err := kube.NewMetrics(p.metrics)
 	if err != nil {
 		return nil, err
 	}
-	p.events = operator.NewRecorder(client.CoreV1(), p.clock, p.log)
+	p.events = kube.NewRecorder(client.CoreV1(), p.clock, p.log)
 	p.saver.events = p.events.For("nodeactor")
 	return controllers.Specs(controllers.Deps{
 		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events, Heartbeats: p.beats,

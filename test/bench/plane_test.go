@@ -23,7 +23,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers/deployment"
 	"github.com/nodeactor/nodeactor/actors/controllers/replicaset"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/actors/scheduler"
 	"github.com/nodeactor/nodeactor/cluster/identity"
 	"github.com/nodeactor/nodeactor/store"
@@ -192,12 +192,12 @@ func BenchmarkDeploymentRate(b *testing.B) {
 	p := newPlane(b)
 	p.prepare(b, nodes)
 	clock, log := supervision.RealClock(), slog.New(slog.DiscardHandler)
-	events := operator.NewRecorder(p.client.CoreV1(), clock, log)
+	events := kube.NewRecorder(p.client.CoreV1(), clock, log)
 	defer events.Start(b.Context()).Cancel()
-	deps := operator.Deps{Cache: p.cache, Clock: clock, Log: log}
+	deps := kube.Deps{Cache: p.cache, Clock: clock, Log: log}
 	further := []supervision.Spec{
-		operator.Spec(deployment.New(p.client, clock, events.For(deployment.Component)), deps),
-		operator.Spec(replicaset.New(p.client, clock, events.For(replicaset.Component)), deps),
+		kube.Spec(deployment.New(p.client, clock, events.For(deployment.Component)), deps),
+		kube.Spec(replicaset.New(p.client, clock, events.For(replicaset.Component)), deps),
 	}
 	replicas, template := int32(pods), planePod(0)
 	posted := &appsv1.Deployment{

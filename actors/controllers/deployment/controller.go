@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Component is the name under which the controller records events.
@@ -22,23 +22,23 @@ var (
 )
 
 // New makes the controller.
-func New(client kubernetes.Interface, clock operator.Clock, events record.EventRecorder) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface, clock kube.Clock, events record.EventRecorder) kube.Controller {
+	return kube.Controller{
 		Name: "deployment", Manifests: kind,
-		Reads: []operator.Read{
-			operator.Self(kind),
+		Reads: []kube.Read{
+			kube.Self(kind),
 			{Kind: setKind, Keys: deploymentsOf},
 			{Kind: podKind, Keys: recreating},
 		},
-		New: func(c *cache.Cache) operator.Reconciler {
+		New: func(c *cache.Cache) kube.Reconciler {
 			return &reconciler{cache: c, client: client, clock: clock, events: events}
 		},
 	}
 }
 
 // deploymentsOf names the Deployments a set's change concerns: its controllers before and after, or those that could adopt it.
-func deploymentsOf(c *cache.Cache, change cache.Change) []operator.Key {
-	keys := operator.ControllersOf(change, kind.GroupVersionKind())
+func deploymentsOf(c *cache.Cache, change cache.Change) []kube.Key {
+	keys := kube.ControllersOf(change, kind.GroupVersionKind())
 	if change.Deleted() {
 		return keys
 	}
@@ -49,25 +49,25 @@ func deploymentsOf(c *cache.Cache, change cache.Change) []operator.Key {
 	for _, d := range cache.List[*appsv1.Deployment](c, set.Namespace, nil) {
 		selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(set.Labels)) {
-			keys = append(keys, operator.Key{Namespace: d.Namespace, Name: d.Name})
+			keys = append(keys, kube.Key{Namespace: d.Namespace, Name: d.Name})
 		}
 	}
 	return keys
 }
 
 // recreating names the Deployment that waits for a pod to end before it makes new ones.
-func recreating(c *cache.Cache, change cache.Change) []operator.Key {
+func recreating(c *cache.Cache, change cache.Change) []kube.Key {
 	if !change.Deleted() && !ended(change) {
 		return nil
 	}
-	var keys []operator.Key
-	for _, owner := range operator.ControllersOf(change, setKind.GroupVersionKind()) {
+	var keys []kube.Key
+	for _, owner := range kube.ControllersOf(change, setKind.GroupVersionKind()) {
 		set, ok := cache.Get[*appsv1.ReplicaSet](c, owner.Namespace, owner.Name)
 		if !ok {
 			continue
 		}
 		if ref := metav1.GetControllerOf(set); ref != nil && waitsForPods(c, set.Namespace, ref) {
-			keys = append(keys, operator.Key{Namespace: set.Namespace, Name: ref.Name})
+			keys = append(keys, kube.Key{Namespace: set.Namespace, Name: ref.Name})
 		}
 	}
 	return keys

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // scalingReason is the reason of Events about changed sizes.
@@ -23,28 +23,28 @@ const scalingReason = "ScalingReplicaSet"
 type reconciler struct {
 	cache  *cache.Cache
 	client kubernetes.Interface
-	clock  operator.Clock
+	clock  kube.Clock
 	events record.EventRecorder
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	d, ok := cache.Get[*appsv1.Deployment](r.cache, key.Namespace, key.Name)
 	if !ok {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	if selectsAll(d) {
-		return operator.None(), r.refuse(ctx, d)
+		return kube.None(), r.refuse(ctx, d)
 	}
 	o, err := r.observe(ctx, d)
 	if err != nil {
-		return operator.None(), fmt.Errorf("cannot claim replica sets of deployment %s/%s: %w", d.Namespace, d.Name, err)
+		return kube.None(), fmt.Errorf("cannot claim replica sets of deployment %s/%s: %w", d.Namespace, d.Name, err)
 	}
 	p, err := decide(o)
 	if err != nil {
-		return operator.None(), err
+		return kube.None(), err
 	}
-	return operator.Action{After: p.after}, r.execute(ctx, p)
+	return kube.Action{After: p.after}, r.execute(ctx, p)
 }
 
 // execute writes sets before the status, so that a status never tells of what was not done.

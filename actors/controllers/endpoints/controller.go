@@ -15,7 +15,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers/serving"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Component is the name under which the controller records events.
@@ -27,41 +27,41 @@ var (
 )
 
 // New makes the controller.
-func New(client kubernetes.Interface, events record.EventRecorder) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface, events record.EventRecorder) kube.Controller {
+	return kube.Controller{
 		Name:    "endpoints",
-		About:   operator.Named(serviceKind),
+		About:   kube.Named(serviceKind),
 		Initial: initial,
-		Reads: []operator.Read{
-			operator.Self(serviceKind),
+		Reads: []kube.Read{
+			kube.Self(serviceKind),
 			serving.ByPods(),
 			{Kind: kind, Keys: touched},
 		},
-		New: func(c *cache.Cache) operator.Reconciler {
+		New: func(c *cache.Cache) kube.Reconciler {
 			return &reconciler{cache: c, client: client, events: events}
 		},
 	}
 }
 
 // initial names all Services, and those that are gone but left Endpoints that this controller made.
-func initial(c *cache.Cache) []operator.Key {
+func initial(c *cache.Cache) []kube.Key {
 	keys := serving.Names(c)
 	ours := labels.SelectorFromSet(labels.Set{managedBy: component})
 	for _, e := range cache.List[*corev1.Endpoints](c, "", ours) {
 		if !c.Has(serviceKind, e.Namespace, e.Name) {
-			keys = append(keys, operator.Key{Namespace: e.Namespace, Name: e.Name})
+			keys = append(keys, kube.Key{Namespace: e.Namespace, Name: e.Name})
 		}
 	}
 	return keys
 }
 
 // touched names the Service whose Endpoints somebody changed.
-func touched(c *cache.Cache, change cache.Change) []operator.Key {
+func touched(c *cache.Cache, change cache.Change) []kube.Key {
 	meta := change.Meta()
 	if !c.Has(serviceKind, meta.Namespace, meta.Name) {
 		return nil
 	}
-	return []operator.Key{{Namespace: meta.Namespace, Name: meta.Name}}
+	return []kube.Key{{Namespace: meta.Namespace, Name: meta.Name}}
 }
 
 // reconciler runs passes over Services.
@@ -71,14 +71,14 @@ type reconciler struct {
 	events record.EventRecorder
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	service, ok := cache.Get[*corev1.Service](r.cache, key.Namespace, key.Name)
 	if !ok {
-		return operator.Done(), r.remove(ctx, key)
+		return kube.Done(), r.remove(ctx, key)
 	}
 	if !serving.Managed(service) {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	present, ok := cache.Get[*corev1.Endpoints](r.cache, key.Namespace, key.Name)
 	if !ok {
@@ -86,9 +86,9 @@ func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.
 	}
 	e := wanted(present, service, serving.Pods(r.cache, service))
 	if ok && same(present, e) {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
-	return operator.None(), r.write(ctx, service, e)
+	return kube.None(), r.write(ctx, service, e)
 }
 
 func same(a, b *corev1.Endpoints) bool {
@@ -118,7 +118,7 @@ func (r *reconciler) judge(service *corev1.Service, reason, verb string, err err
 }
 
 // remove deletes the Endpoints of a Service that is gone, by the API's word too: a mistake here cuts off a living Service.
-func (r *reconciler) remove(ctx context.Context, key operator.Key) error {
+func (r *reconciler) remove(ctx context.Context, key kube.Key) error {
 	if !r.cache.Has(kind, key.Namespace, key.Name) {
 		return nil
 	}

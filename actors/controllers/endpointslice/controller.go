@@ -20,7 +20,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers/serving"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 const (
@@ -39,18 +39,18 @@ var (
 )
 
 // New makes the controller.
-func New(client kubernetes.Interface, events record.EventRecorder) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface, events record.EventRecorder) kube.Controller {
+	return kube.Controller{
 		Name:    "endpointslice",
-		About:   operator.Named(serviceKind),
+		About:   kube.Named(serviceKind),
 		Initial: serving.Names,
-		Reads: []operator.Read{
-			operator.Self(serviceKind),
+		Reads: []kube.Read{
+			kube.Self(serviceKind),
 			serving.ByPods(),
 			{Kind: kind, Keys: touched},
 			{Kind: nodeKind, Keys: joined},
 		},
-		New: func(c *cache.Cache) operator.Reconciler {
+		New: func(c *cache.Cache) kube.Reconciler {
 			tracker := util.NewEndpointSliceTracker()
 			return &reconciler{
 				cache: c, tracker: tracker, events: events, triggers: util.NewTriggerTimeTracker(),
@@ -67,22 +67,22 @@ func sameZone() endpointslice.ReconcilerOption {
 }
 
 // touched names the Service whose slice somebody changed, before and after the change.
-func touched(c *cache.Cache, change cache.Change) []operator.Key {
-	var keys []operator.Key
+func touched(c *cache.Cache, change cache.Change) []kube.Key {
+	var keys []kube.Key
 	for _, record := range []cache.Record{change.Old, change.New} {
 		slice, ok := cache.As[*discoveryv1.EndpointSlice](record)
 		if !ok || slice.Labels[discoveryv1.LabelManagedBy] != managedBy {
 			continue
 		}
 		if name := slice.Labels[discoveryv1.LabelServiceName]; name != "" && c.Has(serviceKind, slice.Namespace, name) {
-			keys = append(keys, operator.Key{Namespace: slice.Namespace, Name: name})
+			keys = append(keys, kube.Key{Namespace: slice.Namespace, Name: name})
 		}
 	}
 	return keys
 }
 
 // joined names the Services with pods on a node that has just come to be: a slice is refused while a pod's node is not known.
-func joined(c *cache.Cache, change cache.Change) []operator.Key {
+func joined(c *cache.Cache, change cache.Change) []kube.Key {
 	if !change.Old.Zero() {
 		return nil
 	}
@@ -98,29 +98,29 @@ type reconciler struct {
 	events   record.EventRecorder
 }
 
-// Reconcile implements operator.Reconciler. Slices of a Service that is gone are garbage of its owner reference.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler. Slices of a Service that is gone are garbage of its owner reference.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	service, ok := cache.Get[*corev1.Service](r.cache, key.Namespace, key.Name)
 	if !ok {
 		r.triggers.DeleteService(key.Namespace, key.Name)
 		r.packer.DeleteService(key.Namespace, key.Name)
 		r.tracker.DeleteService(key.Namespace, key.Name)
-		return operator.Done(), nil
+		return kube.Done(), nil
 	}
 	if !serving.Managed(service) {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	pods := serving.Pods(r.cache, service)
 	trigger := r.triggers.ComputeEndpointLastChangeTriggerTime(key.Namespace, service, pods)
 	err := r.packer.Reconcile(klog.FromContext(ctx), service, pods, r.slices(service), trigger)
 	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		r.events.Eventf(service, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
 			"Error updating Endpoint Slices for Service %s/%s: %v", service.Namespace, service.Name, err)
 	}
-	return operator.None(), fmt.Errorf("cannot update endpoint slices of service %s/%s: %w", service.Namespace, service.Name, err)
+	return kube.None(), fmt.Errorf("cannot update endpoint slices of service %s/%s: %w", service.Namespace, service.Name, err)
 }
 
 // slices lists a Service's slices of this controller that are not going away.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
@@ -81,7 +81,7 @@ func (r *retainer) pass(ctx context.Context, now time.Time) (more bool, err erro
 	expired := r.expired(r.events(), now)
 	more = len(expired) > batch
 	expired = expired[:min(batch, len(expired))]
-	return more, operator.Parallel(ctx, parallel, len(expired), func(ctx context.Context, i int) error { return r.remove(ctx, expired[i]) })
+	return more, kube.Parallel(ctx, parallel, len(expired), func(ctx context.Context, i int) error { return r.remove(ctx, expired[i]) })
 }
 
 // events lists the metadata of all Events, oldest first.

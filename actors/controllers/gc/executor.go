@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Limits of acting.
@@ -32,27 +32,27 @@ type reconciler struct {
 	slots chan struct{}
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	m := r.cache.MetaByUID(types.UID(key.Name))
 	if m == nil || !needs(r.cache, m) {
-		return operator.Done(), nil
+		return kube.Done(), nil
 	}
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
-		return operator.None(), ctx.Err()
+		return kube.None(), ctx.Err()
 	}
 	i := item{Meta: m, dependents: r.cache.Dependents(m.UID)}
 	for _, ref := range m.Owners {
 		state, err := r.ownerState(ctx, m, ref)
 		if err != nil {
-			return operator.None(), fmt.Errorf("cannot judge owner %s %q of %s: %w", ref.Kind, ref.Name, m.Key, err)
+			return kube.None(), fmt.Errorf("cannot judge owner %s %q of %s: %w", ref.Kind, ref.Name, m.Key, err)
 		}
 		i.owners = append(i.owners, state)
 	}
-	return operator.None(), r.execute(ctx, i, decide(i))
+	return kube.None(), r.execute(ctx, i, decide(i))
 }
 
 // execute carries out a verdict. An object that is gone meanwhile is what was wanted.
@@ -102,7 +102,7 @@ func blocks(m *cache.Meta) bool {
 }
 
 func (r *reconciler) orphan(ctx context.Context, i item) error {
-	err := operator.Parallel(ctx, parallelOrphans, len(i.dependents), func(ctx context.Context, n int) error {
+	err := kube.Parallel(ctx, parallelOrphans, len(i.dependents), func(ctx context.Context, n int) error {
 		err := r.patch(ctx, i.dependents[n], withoutOwners(i.dependents[n], []types.UID{i.UID}))
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -5,14 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
-func keyOf(m *cache.Meta) operator.Key { return operator.Key{Name: string(m.UID)} }
+func keyOf(m *cache.Meta) kube.Key { return kube.Key{Name: string(m.UID)} }
 
 // touched names the objects that a change makes worth a look: the object itself, what depends on it, and owners that wait for it.
-func touched(c *cache.Cache, change cache.Change) []operator.Key {
-	var keys []operator.Key
+func touched(c *cache.Cache, change cache.Change) []kube.Key {
+	var keys []kube.Key
 	meta := change.Meta()
 	if !change.Deleted() && needs(c, meta) {
 		keys = append(keys, keyOf(meta))
@@ -30,8 +30,8 @@ func alreadyWaited(change cache.Change) bool {
 }
 
 // waitingOwners names the owners, before and after a change, that wait for their dependents.
-func waitingOwners(c *cache.Cache, change cache.Change) []operator.Key {
-	var keys []operator.Key
+func waitingOwners(c *cache.Cache, change cache.Change) []kube.Key {
+	var keys []kube.Key
 	for _, side := range []*cache.Meta{change.OldMeta, change.NewMeta} {
 		if side == nil {
 			continue
@@ -92,7 +92,7 @@ func matches(owner *cache.Meta, ref cache.Owner) bool {
 }
 
 // initial names everything that needs attention now.
-func initial(c *cache.Cache) []operator.Key {
+func initial(c *cache.Cache) []kube.Key {
 	var candidates []*cache.Meta
 	c.Metas(func(m *cache.Meta) bool {
 		if m.Deleting || len(m.Owners) > 0 {
@@ -100,7 +100,7 @@ func initial(c *cache.Cache) []operator.Key {
 		}
 		return true
 	})
-	var keys []operator.Key
+	var keys []kube.Key
 	for _, m := range candidates {
 		if needs(c, m) {
 			keys = append(keys, keyOf(m))

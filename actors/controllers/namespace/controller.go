@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // recheck is how long until a namespace that still holds something is looked at again when nothing in it changes.
@@ -24,18 +24,18 @@ const recheck = 5 * time.Second
 var kind = cache.KindOf[*corev1.Namespace]()
 
 // New makes the controller.
-func New(client kubernetes.Interface, meta metadata.Interface) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface, meta metadata.Interface) kube.Controller {
+	return kube.Controller{
 		Name: "namespace", Manifests: kind,
-		Reads: []operator.Read{operator.Self(kind), {Keys: emptied}},
-		New: func(c *cache.Cache) operator.Reconciler {
+		Reads: []kube.Read{kube.Self(kind), {Keys: emptied}},
+		New: func(c *cache.Cache) kube.Reconciler {
 			return &reconciler{cache: c, client: client, metadata: meta}
 		},
 	}
 }
 
 // emptied names the terminating namespace whose last object, or last pod, has just gone. Pods go first, the rest after them.
-func emptied(c *cache.Cache, change cache.Change) []operator.Key {
+func emptied(c *cache.Cache, change cache.Change) []kube.Key {
 	if !change.Deleted() || change.Meta().Namespace == "" {
 		return nil
 	}
@@ -45,7 +45,7 @@ func emptied(c *cache.Cache, change cache.Change) []operator.Key {
 		return nil
 	}
 	if c.Contents(meta.Namespace) == 0 || meta.Kind == "Pod" && !c.HasPods(meta.Namespace) {
-		return []operator.Key{{Name: meta.Namespace}}
+		return []kube.Key{{Name: meta.Namespace}}
 	}
 	return nil
 }
@@ -60,25 +60,25 @@ type reconciler struct {
 	deleter deletion.NamespacedResourcesDeleterInterface
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	namespace, ok := cache.Get[*corev1.Namespace](r.cache, "", key.Name)
 	if !ok || namespace.DeletionTimestamp == nil {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	deleter, err := r.resources(ctx)
 	if err != nil {
-		return operator.None(), fmt.Errorf("cannot empty namespace %q: %w", key.Name, err)
+		return kube.None(), fmt.Errorf("cannot empty namespace %q: %w", key.Name, err)
 	}
 	err = deleter.Delete(ctx, key.Name)
 	var remaining *deletion.ResourcesRemainingError
 	switch {
 	case errors.As(err, &remaining):
-		return operator.Requeue(min(recheck, time.Duration(remaining.Estimate/2+1)*time.Second)), nil
+		return kube.Requeue(min(recheck, time.Duration(remaining.Estimate/2+1)*time.Second)), nil
 	case err != nil:
-		return operator.None(), fmt.Errorf("cannot empty namespace %q: %w", key.Name, err)
+		return kube.None(), fmt.Errorf("cannot empty namespace %q: %w", key.Name, err)
 	}
-	return operator.None(), nil
+	return kube.None(), nil
 }
 
 // resources makes the deleter once discovery answers. The library ends the process when discovery has nothing for it, so it is

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Component is the name under which the controller records events.
@@ -22,17 +22,17 @@ var (
 )
 
 // New makes the controller. beats may be nil: then no node ever counts as silent.
-func New(client kubernetes.Interface, clock operator.Clock, events record.EventRecorder, beats Heartbeats) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface, clock kube.Clock, events record.EventRecorder, beats Heartbeats) kube.Controller {
+	return kube.Controller{
 		Name:    "node-lifecycle",
-		About:   operator.Named(kind),
+		About:   kube.Named(kind),
 		Initial: initial,
-		Reads: []operator.Read{
-			operator.Self(kind),
+		Reads: []kube.Read{
+			kube.Self(kind),
 			{Kind: leaseKind, Keys: renewed},
 			{Kind: podKind, Keys: placed},
 		},
-		New: func(c *cache.Cache) operator.Reconciler {
+		New: func(c *cache.Cache) kube.Reconciler {
 			return &reconciler{
 				cache: c, client: client, clock: clock, events: events, beats: beats,
 				since: clock.Now(), missing: map[string]time.Time{},
@@ -42,21 +42,21 @@ func New(client kubernetes.Interface, clock operator.Clock, events record.EventR
 }
 
 // initial names all nodes, and those that pods are placed on but that do not exist.
-func initial(c *cache.Cache) []operator.Key {
-	var keys []operator.Key
+func initial(c *cache.Cache) []kube.Key {
+	var keys []kube.Key
 	for _, name := range c.Names(kind) {
-		keys = append(keys, operator.Key{Name: name.Name})
+		keys = append(keys, kube.Key{Name: name.Name})
 	}
 	for _, node := range c.Placements() {
 		if !c.Has(kind, "", node) {
-			keys = append(keys, operator.Key{Name: node})
+			keys = append(keys, kube.Key{Name: node})
 		}
 	}
 	return keys
 }
 
 // renewed names the node whose lease came back: one that was unknown. A renewal of a healthy node concerns nobody.
-func renewed(c *cache.Cache, change cache.Change) []operator.Key {
+func renewed(c *cache.Cache, change cache.Change) []kube.Key {
 	meta := change.Meta()
 	if meta.Namespace != corev1.NamespaceNodeLease {
 		return nil
@@ -65,11 +65,11 @@ func renewed(c *cache.Cache, change cache.Change) []operator.Key {
 	if !ok || readiness(node.Status.Conditions) != corev1.ConditionUnknown {
 		return nil
 	}
-	return []operator.Key{{Name: meta.Name}}
+	return []kube.Key{{Name: meta.Name}}
 }
 
 // placed names the node a pod was just placed on, when that node evicts or does not exist: nothing else is decided about pods.
-func placed(c *cache.Cache, change cache.Change) []operator.Key {
+func placed(c *cache.Cache, change cache.Change) []kube.Key {
 	pod, ok := cache.As[*corev1.Pod](change.New)
 	if !ok || pod.Spec.NodeName == "" {
 		return nil
@@ -81,7 +81,7 @@ func placed(c *cache.Cache, change cache.Change) []operator.Key {
 	if ok && !evicts(node) {
 		return nil
 	}
-	return []operator.Key{{Name: pod.Spec.NodeName}}
+	return []kube.Key{{Name: pod.Spec.NodeName}}
 }
 
 func evicts(node *corev1.Node) bool {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // parallel is how many pods of one node are marked or evicted at a time.
@@ -31,7 +31,7 @@ type Heartbeats interface {
 type reconciler struct {
 	cache  *cache.Cache
 	client kubernetes.Interface
-	clock  operator.Clock
+	clock  kube.Clock
 	events record.EventRecorder
 	beats  Heartbeats
 	// since is when this controller began to listen.
@@ -42,8 +42,8 @@ type reconciler struct {
 	missing map[string]time.Time
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	node, ok := cache.Get[*corev1.Node](r.cache, "", key.Name)
 	if !ok {
 		return r.orphans(ctx, key.Name)
@@ -52,9 +52,9 @@ func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.
 	o := observed{node: node, pods: r.cache.PodsOn(node.Name), heard: r.heard(node), now: r.clock.Now()}
 	j := decide(o)
 	if err := r.execute(ctx, o, j); err != nil {
-		return operator.None(), fmt.Errorf("cannot bring node %q in line with its conditions: %w", node.Name, err)
+		return kube.None(), fmt.Errorf("cannot bring node %q in line with its conditions: %w", node.Name, err)
 	}
-	return operator.Action{After: j.after}, nil
+	return kube.Action{After: j.after}, nil
 }
 
 // heard is the newest sign of life of a node. Where nobody hears heartbeats, none is ever missed.
@@ -92,11 +92,11 @@ func (r *reconciler) execute(ctx context.Context, o observed, j judgement) error
 	if err := r.writeTaints(ctx, node, j); err != nil {
 		return err
 	}
-	err = operator.Parallel(ctx, parallel, len(j.silent), func(ctx context.Context, i int) error { return r.unready(ctx, j.silent[i]) })
+	err = kube.Parallel(ctx, parallel, len(j.silent), func(ctx context.Context, i int) error { return r.unready(ctx, j.silent[i]) })
 	if err != nil {
 		return err
 	}
-	return operator.Parallel(ctx, parallel, len(j.evict), func(ctx context.Context, i int) error { return r.evict(ctx, j.evict[i]) })
+	return kube.Parallel(ctx, parallel, len(j.evict), func(ctx context.Context, i int) error { return r.evict(ctx, j.evict[i]) })
 }
 
 func (r *reconciler) writeConditions(ctx context.Context, o observed, j judgement) (*corev1.Node, error) {

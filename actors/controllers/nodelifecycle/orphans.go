@@ -8,34 +8,34 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // quarantine is how long a node must have been missing before its pods are removed; upstream's figure.
 const quarantine = 40 * time.Second
 
 // orphans removes the pods of a node that does not exist, after the quarantine and by the API's word too.
-func (r *reconciler) orphans(ctx context.Context, node string) (operator.Action, error) {
+func (r *reconciler) orphans(ctx context.Context, node string) (kube.Action, error) {
 	pods := r.cache.PodsOn(node)
 	if len(pods) == 0 {
 		r.found(node)
-		return operator.Done(), nil
+		return kube.Done(), nil
 	}
 	if left := r.missed(node); left > 0 {
-		return operator.Requeue(left), nil
+		return kube.Requeue(left), nil
 	}
 	if _, err := r.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return operator.None(), err
+		return kube.None(), err
 	}
-	err := operator.Parallel(ctx, parallel, len(pods), func(ctx context.Context, i int) error {
+	err := kube.Parallel(ctx, parallel, len(pods), func(ctx context.Context, i int) error {
 		how := metav1.NewPreconditionDeleteOptions(string(pods[i].UID))
 		how.GracePeriodSeconds = new(int64)
 		return r.disrupt(ctx, pods[i], "DeletionByPodGC", "PodGC: node no longer exists", *how)
 	})
 	if err != nil {
-		return operator.None(), fmt.Errorf("cannot remove the pods of node %q, which is gone: %w", node, err)
+		return kube.None(), fmt.Errorf("cannot remove the pods of node %q, which is gone: %w", node, err)
 	}
-	return operator.None(), nil
+	return kube.None(), nil
 }
 
 // missed notes that a node is missing and tells how much of its quarantine is left.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Component is the name under which the controller records events.
@@ -22,11 +22,11 @@ var (
 )
 
 // New makes the controller.
-func New(client kubernetes.Interface, clock operator.Clock, events record.EventRecorder) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface, clock kube.Clock, events record.EventRecorder) kube.Controller {
+	return kube.Controller{
 		Name: "replicaset", Manifests: kind,
-		Reads: []operator.Read{operator.Self(kind), {Kind: podKind, Keys: setsOf}},
-		New: func(c *cache.Cache) operator.Reconciler {
+		Reads: []kube.Read{kube.Self(kind), {Kind: podKind, Keys: setsOf}},
+		New: func(c *cache.Cache) kube.Reconciler {
 			return &reconciler{
 				cache: c, client: client, clock: clock, events: events,
 				pods: controller.RealPodControl{KubeClient: client, Recorder: events},
@@ -36,8 +36,8 @@ func New(client kubernetes.Interface, clock operator.Clock, events record.EventR
 }
 
 // setsOf names the sets a pod's change concerns: its controllers before and after, or, for a pod without one, those that could adopt it.
-func setsOf(c *cache.Cache, change cache.Change) []operator.Key {
-	keys := operator.ControllersOf(change, kind.GroupVersionKind())
+func setsOf(c *cache.Cache, change cache.Change) []kube.Key {
+	keys := kube.ControllersOf(change, kind.GroupVersionKind())
 	if change.Deleted() {
 		return keys
 	}
@@ -48,12 +48,12 @@ func setsOf(c *cache.Cache, change cache.Change) []operator.Key {
 	return append(keys, adopters(c, pod)...)
 }
 
-func adopters(c *cache.Cache, pod *corev1.Pod) []operator.Key {
-	var keys []operator.Key
+func adopters(c *cache.Cache, pod *corev1.Pod) []kube.Key {
+	var keys []kube.Key
 	for _, set := range cache.List[*appsv1.ReplicaSet](c, pod.Namespace, nil) {
 		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
-			keys = append(keys, operator.Key{Namespace: set.Namespace, Name: set.Name})
+			keys = append(keys, kube.Key{Namespace: set.Namespace, Name: set.Name})
 		}
 	}
 	return keys

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Limits of acting.
@@ -30,41 +30,41 @@ const (
 type reconciler struct {
 	cache  *cache.Cache
 	client kubernetes.Interface
-	clock  operator.Clock
+	clock  kube.Clock
 	events record.EventRecorder
 	pods   controller.PodControlInterface
 }
 
-// Reconcile implements operator.Reconciler: claim pods, act on their number, write the status if it differs.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler: claim pods, act on their number, write the status if it differs.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	set, ok := cache.Get[*appsv1.ReplicaSet](r.cache, key.Namespace, key.Name)
 	if !ok {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	o, err := r.observe(ctx, set)
 	if err != nil {
-		return operator.None(), fmt.Errorf("cannot claim pods of replica set %s/%s: %w", set.Namespace, set.Name, err)
+		return kube.None(), fmt.Errorf("cannot claim pods of replica set %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	acted := r.act(ctx, o, decide(o))
 	if err := r.writeStatus(ctx, o, acted); err != nil {
-		return operator.None(), errors.Join(acted, err)
+		return kube.None(), errors.Join(acted, err)
 	}
 	if next := nextAvailable(o); next > 0 {
-		return operator.Requeue(next + availabilitySlack), acted
+		return kube.Requeue(next + availabilitySlack), acted
 	}
-	return operator.None(), acted
+	return kube.None(), acted
 }
 
 // act creates in batches that double as long as all goes well, so that a set whose pods are refused asks once and not 500 times.
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	for batch, left := 1, d.create; left > 0; batch *= 2 {
 		n := min(batch, left)
-		if err := operator.Parallel(ctx, parallel, n, func(ctx context.Context, _ int) error { return r.create(ctx, o.set) }); err != nil {
+		if err := kube.Parallel(ctx, parallel, n, func(ctx context.Context, _ int) error { return r.create(ctx, o.set) }); err != nil {
 			return err
 		}
 		left -= n
 	}
-	return operator.Parallel(ctx, parallel, len(d.remove), func(ctx context.Context, i int) error {
+	return kube.Parallel(ctx, parallel, len(d.remove), func(ctx context.Context, i int) error {
 		return r.remove(ctx, o.set, d.remove[i])
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // Names that pods and upstream's tools know.
@@ -30,22 +30,22 @@ var (
 )
 
 // New makes the controller. bundle gives the PEM of the authority as it is now.
-func New(client kubernetes.Interface, bundle func() []byte) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface, bundle func() []byte) kube.Controller {
+	return kube.Controller{
 		Name: "root-ca", Manifests: kind,
-		Reads: []operator.Read{operator.Self(kind), {Kind: mapKind, Keys: touched}},
-		New: func(c *cache.Cache) operator.Reconciler {
+		Reads: []kube.Read{kube.Self(kind), {Kind: mapKind, Keys: touched}},
+		New: func(c *cache.Cache) kube.Reconciler {
 			return &reconciler{cache: c, client: client, bundle: bundle}
 		},
 	}
 }
 
 // touched names the namespace whose map somebody changed.
-func touched(_ *cache.Cache, change cache.Change) []operator.Key {
+func touched(_ *cache.Cache, change cache.Change) []kube.Key {
 	if change.Meta().Name != mapName {
 		return nil
 	}
-	return []operator.Key{{Name: change.Meta().Namespace}}
+	return []kube.Key{{Name: change.Meta().Namespace}}
 }
 
 // reconciler runs passes over namespaces.
@@ -55,22 +55,22 @@ type reconciler struct {
 	bundle func() []byte
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	namespace, ok := cache.Get[*corev1.Namespace](r.cache, "", key.Name)
 	if !ok || namespace.DeletionTimestamp != nil {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	present, ok := cache.Get[*corev1.ConfigMap](r.cache, key.Name, mapName)
 	if !ok {
-		return operator.None(), r.create(ctx, key.Name)
+		return kube.None(), r.create(ctx, key.Name)
 	}
 	wanted := r.wanted(present)
 	if maps.Equal(present.Data, wanted.Data) && maps.Equal(present.Annotations, wanted.Annotations) {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	_, err := r.client.CoreV1().ConfigMaps(key.Name).Update(ctx, wanted, metav1.UpdateOptions{})
-	return operator.None(), err
+	return kube.None(), err
 }
 
 // wanted is a map brought up to date; only its own key and annotation are touched.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // defaultName is the account pods get that ask for none.
@@ -23,22 +23,22 @@ var (
 )
 
 // New makes the controller.
-func New(client kubernetes.Interface) operator.Controller {
-	return operator.Controller{
+func New(client kubernetes.Interface) kube.Controller {
+	return kube.Controller{
 		Name: "serviceaccount", Manifests: kind,
-		Reads: []operator.Read{operator.Self(kind), {Kind: accountKind, Keys: lost}},
-		New: func(c *cache.Cache) operator.Reconciler {
+		Reads: []kube.Read{kube.Self(kind), {Kind: accountKind, Keys: lost}},
+		New: func(c *cache.Cache) kube.Reconciler {
 			return &reconciler{cache: c, client: client}
 		},
 	}
 }
 
 // lost names the namespace whose default account has gone.
-func lost(_ *cache.Cache, change cache.Change) []operator.Key {
+func lost(_ *cache.Cache, change cache.Change) []kube.Key {
 	if !change.Deleted() || change.Meta().Name != defaultName {
 		return nil
 	}
-	return []operator.Key{{Name: change.Meta().Namespace}}
+	return []kube.Key{{Name: change.Meta().Namespace}}
 }
 
 // reconciler runs passes over namespaces.
@@ -47,16 +47,16 @@ type reconciler struct {
 	client kubernetes.Interface
 }
 
-// Reconcile implements operator.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, key operator.Key) (operator.Action, error) {
+// Reconcile implements kube.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key kube.Key) (kube.Action, error) {
 	namespace, ok := cache.Get[*corev1.Namespace](r.cache, "", key.Name)
 	if !ok || namespace.DeletionTimestamp != nil || r.cache.Has(accountKind, key.Name, defaultName) {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: defaultName}}
 	_, err := r.client.CoreV1().ServiceAccounts(key.Name).Create(ctx, account, metav1.CreateOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
-	return operator.None(), fmt.Errorf("cannot create service account %s/%s: %w", key.Name, defaultName, err)
+	return kube.None(), fmt.Errorf("cannot create service account %s/%s: %w", key.Name, defaultName, err)
 }

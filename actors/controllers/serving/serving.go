@@ -7,15 +7,15 @@ import (
 	"k8s.io/endpointslice/util"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 )
 
 // ByPods declares pods: a change that can alter endpoints concerns the Services that select the pod before or after it.
-func ByPods() operator.Read {
-	return operator.Read{Kind: cache.KindOf[*corev1.Pod](), Keys: services}
+func ByPods() kube.Read {
+	return kube.Read{Kind: cache.KindOf[*corev1.Pod](), Keys: services}
 }
 
-func services(c *cache.Cache, change cache.Change) []operator.Key {
+func services(c *cache.Cache, change cache.Change) []kube.Key {
 	before, hadOne := cache.As[*corev1.Pod](change.Old)
 	after, hasOne := cache.As[*corev1.Pod](change.New)
 	var projected *util.PodProjectionKey
@@ -34,23 +34,23 @@ func services(c *cache.Cache, change cache.Change) []operator.Key {
 }
 
 // selecting lists the Services that select any of the label sets of a change.
-func selecting(c *cache.Cache, projected *util.PodProjectionKey) []operator.Key {
-	var keys []operator.Key
+func selecting(c *cache.Cache, projected *util.PodProjectionKey) []kube.Key {
+	var keys []kube.Key
 	for _, service := range cache.List[*corev1.Service](c, projected.Namespace, nil) {
 		if len(service.Spec.Selector) == 0 {
 			continue
 		}
 		selector := labels.SelectorFromSet(service.Spec.Selector)
 		if selector.Matches(projected.Labels) || projected.OldLabels != nil && selector.Matches(projected.OldLabels) {
-			keys = append(keys, operator.Key{Namespace: service.Namespace, Name: service.Name})
+			keys = append(keys, kube.Key{Namespace: service.Namespace, Name: service.Name})
 		}
 	}
 	return keys
 }
 
 // On lists the Services that select a pod on a node.
-func On(c *cache.Cache, node string) []operator.Key {
-	var keys []operator.Key
+func On(c *cache.Cache, node string) []kube.Key {
+	var keys []kube.Key
 	for _, pod := range c.PodsOn(node) {
 		keys = append(keys, selecting(c, &util.PodProjectionKey{Namespace: pod.Namespace, Labels: pod.Labels})...)
 	}
@@ -68,10 +68,10 @@ func Pods(c *cache.Cache, service *corev1.Service) []*corev1.Pod {
 }
 
 // Names lists all Services.
-func Names(c *cache.Cache) []operator.Key {
-	var keys []operator.Key
+func Names(c *cache.Cache) []kube.Key {
+	var keys []kube.Key
 	for _, name := range c.Names(cache.KindOf[*corev1.Service]()) {
-		keys = append(keys, operator.Key{Namespace: name.Namespace, Name: name.Name})
+		keys = append(keys, kube.Key{Namespace: name.Namespace, Name: name.Name})
 	}
 	return keys
 }

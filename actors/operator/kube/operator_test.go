@@ -1,4 +1,4 @@
-package operator_test
+package kube_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/cache/cachetest"
-	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
@@ -37,11 +37,11 @@ type kit struct {
 	mu     sync.Mutex
 	passes []pass
 	// act is what a pass does; nil for nothing.
-	act func(ctx context.Context, key operator.Key) (operator.Action, error)
+	act func(ctx context.Context, key kube.Key) (kube.Action, error)
 }
 
 type pass struct {
-	key operator.Key
+	key kube.Key
 	at  time.Time
 }
 
@@ -57,9 +57,9 @@ func run(t *testing.T, prepare func(*kit), test func(*kit)) {
 			t.Fatal(err)
 		}
 		k.system = system
-		deps := operator.Deps{Cache: k.cache, Clock: clock, Log: slog.New(slog.DiscardHandler)}
+		deps := kube.Deps{Cache: k.cache, Clock: clock, Log: slog.New(slog.DiscardHandler)}
 		root := catalog.Row("controllers")
-		root.Children = []supervision.Spec{cache.Spec(k.cache), operator.Spec(k.controller(), deps)}
+		root.Children = []supervision.Spec{cache.Spec(k.cache), kube.Spec(k.controller(), deps)}
 		if err := system.Start(root); err != nil {
 			t.Fatal(err)
 		}
@@ -70,26 +70,26 @@ func run(t *testing.T, prepare func(*kit), test func(*kit)) {
 }
 
 // controller reconciles ConfigMaps, is woken by Secrets of the same name, and reads ServiceAccounts silently.
-func (k *kit) controller() operator.Controller {
-	return operator.Controller{
+func (k *kit) controller() kube.Controller {
+	return kube.Controller{
 		Name: "test", Manifests: mapKind,
-		Reads: []operator.Read{operator.Self(mapKind), operator.Self(secretKind), operator.Silent(accountKind)},
-		New:   func(*cache.Cache) operator.Reconciler { return operator.ReconcilerFunc(k.pass) },
+		Reads: []kube.Read{kube.Self(mapKind), kube.Self(secretKind), kube.Silent(accountKind)},
+		New:   func(*cache.Cache) kube.Reconciler { return kube.ReconcilerFunc(k.pass) },
 	}
 }
 
-func (k *kit) pass(ctx context.Context, key operator.Key) (operator.Action, error) {
+func (k *kit) pass(ctx context.Context, key kube.Key) (kube.Action, error) {
 	k.mu.Lock()
 	k.passes = append(k.passes, pass{key, time.Now()})
 	act := k.act
 	k.mu.Unlock()
 	if act == nil {
-		return operator.None(), nil
+		return kube.None(), nil
 	}
 	return act(ctx, key)
 }
 
-func (k *kit) do(act func(ctx context.Context, key operator.Key) (operator.Action, error)) {
+func (k *kit) do(act func(ctx context.Context, key kube.Key) (kube.Action, error)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.act = act
@@ -173,7 +173,7 @@ func TestFallbackRunsWithoutAnyChange(t *testing.T) {
 func TestAPassSeesItsOwnLastWrite(t *testing.T) {
 	run(t, oneMap, func(k *kit) {
 		written := 0
-		k.do(func(_ context.Context, key operator.Key) (operator.Action, error) {
+		k.do(func(_ context.Context, key kube.Key) (kube.Action, error) {
 			if n := len(cache.Owned[*corev1.Pod](k.cache, "uid-a")); n != written {
 				t.Errorf("wrote %d, sees %d", written, n)
 			}
@@ -183,7 +183,7 @@ func TestAPassSeesItsOwnLastWrite(t *testing.T) {
 				cachetest.Put(k.source, pod)
 				written++
 			}
-			return operator.Requeue(time.Millisecond), nil
+			return kube.Requeue(time.Millisecond), nil
 		})
 		k.put("a")
 		k.take(time.Second)
@@ -196,8 +196,8 @@ func TestAPassSeesItsOwnLastWrite(t *testing.T) {
 func TestFailuresBackOffAndHeal(t *testing.T) {
 	run(t, oneMap, func(k *kit) {
 		k.take(time.Second)
-		k.do(func(context.Context, operator.Key) (operator.Action, error) {
-			return operator.None(), errors.New("refused")
+		k.do(func(context.Context, kube.Key) (kube.Action, error) {
+			return kube.None(), errors.New("refused")
 		})
 		k.put("a")
 		passes := k.take(20 * time.Second)
@@ -216,12 +216,12 @@ func TestAPanicIsOfOneManifest(t *testing.T) {
 	run(t, func(k *kit) { k.put("a"); k.put("b") }, func(k *kit) {
 		k.take(time.Second)
 		first := true
-		k.do(func(_ context.Context, key operator.Key) (operator.Action, error) {
+		k.do(func(_ context.Context, key kube.Key) (kube.Action, error) {
 			if key.Name == "a" && first {
 				first = false
 				panic("for the test")
 			}
-			return operator.None(), nil
+			return kube.None(), nil
 		})
 		k.put("a")
 		k.put("b")
@@ -243,7 +243,7 @@ func TestAHangingPassIsReplaced(t *testing.T) {
 	run(t, oneMap, func(k *kit) {
 		k.take(time.Second)
 		stuck := make(chan struct{})
-		k.do(func(context.Context, operator.Key) (operator.Action, error) { <-stuck; return operator.None(), nil })
+		k.do(func(context.Context, kube.Key) (kube.Action, error) { <-stuck; return kube.None(), nil })
 		k.put("a")
 		k.take(time.Second)
 		k.do(nil)
@@ -306,7 +306,7 @@ func TestNothingIsLostOverRestarts(t *testing.T) {
 func TestParallelIsBoundedAndContained(t *testing.T) {
 	var mu sync.Mutex
 	running, most := 0, 0
-	err := operator.Parallel(t.Context(), 4, 40, func(context.Context, int) error {
+	err := kube.Parallel(t.Context(), 4, 40, func(context.Context, int) error {
 		mu.Lock()
 		running++
 		most = max(most, running)
@@ -321,7 +321,7 @@ func TestParallelIsBoundedAndContained(t *testing.T) {
 		t.Errorf("%d at a time, %v", most, err)
 	}
 	cause := errors.New("cause")
-	if err := operator.Parallel(t.Context(), 4, 40, func(_ context.Context, i int) error {
+	if err := kube.Parallel(t.Context(), 4, 40, func(_ context.Context, i int) error {
 		if i == 7 {
 			return cause
 		}
@@ -329,7 +329,7 @@ func TestParallelIsBoundedAndContained(t *testing.T) {
 	}); !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
-	if err := operator.Parallel(t.Context(), 2, 3, func(context.Context, int) error { panic("for the test") }); err == nil {
+	if err := kube.Parallel(t.Context(), 2, 3, func(context.Context, int) error { panic("for the test") }); err == nil {
 		t.Error("a panic is no error")
 	}
 }

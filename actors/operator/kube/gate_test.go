@@ -1,4 +1,4 @@
-package operator
+package kube
 
 import (
 	"math/rand"

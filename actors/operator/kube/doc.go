@@ -1,4 +1,4 @@
-// Package operator turns a reconciler into actors: one per manifest, woken by exactly the changes it declares to read.
+// Package kube turns a reconciler into actors: one per manifest, woken by exactly the changes it declares to read.
 //
 // A Controller names its Reconciler, the kind of its manifests and its Reads. Spec makes the supervised subtree of it:
 //
@@ -33,4 +33,4 @@
 //   - The actor of a vanished manifest ends. A manifest made again under the same name gets a new one.
 //
 // Passes of different manifests run in parallel; a Reconciler is shared by them and must be safe for that.
-package operator
+package kube

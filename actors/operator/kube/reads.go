@@ -1,4 +1,4 @@
-package operator
+package kube
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
