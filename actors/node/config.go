@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ const (
 	KubeconfigFile = "admin.kubeconfig"
 	// SocketFile is the node's local socket inside the data directory (0600).
 	SocketFile = "nodeactor.sock"
+
+	// maxPort is the highest port there is.
+	maxPort = 65535
 )
 
 // ErrConfig is returned when a setting cannot be honoured; the message names the
@@ -174,9 +178,9 @@ func (c Config) validAddrs() error {
 		if a.addr == "off" && a.name == "etcdAddr" || a.addr == "" && a.name == "pprofAddr" {
 			continue
 		}
-		addr, err := netip.ParseAddrPort(expandHost(a.addr))
+		addr, err := listenAddr(a.name, a.addr)
 		if err != nil {
-			return fmt.Errorf("%s %q is not HOST:PORT with a numeric host (for example 0.0.0.0:6443)", a.name, a.addr)
+			return err
 		}
 		for other, taken := range seen {
 			if collide(addr, taken) {
@@ -189,6 +193,20 @@ func (c Config) validAddrs() error {
 		return fmt.Errorf("pprofAddr %q is not a loopback address; profiles are served without authentication", c.PprofAddr)
 	}
 	return nil
+}
+
+// listenAddr is the address of a listener. One whose port the system chooses would be another at each start, and no client could be told.
+func listenAddr(name, addr string) (netip.AddrPort, error) {
+	ap, err := netip.ParseAddrPort(expandHost(addr))
+	if err == nil && ap.Port() != 0 {
+		return ap, nil
+	}
+	if _, port, splitErr := net.SplitHostPort(addr); splitErr == nil {
+		if n, numErr := strconv.Atoi(port); numErr == nil && (n < 1 || n > maxPort) {
+			return ap, fmt.Errorf("%s %q has the port %s; ports are between 1 and %d", name, addr, port, maxPort)
+		}
+	}
+	return ap, fmt.Errorf("%s %q is not HOST:PORT with a numeric host (for example 0.0.0.0:6443)", name, addr)
 }
 
 // collide tells whether two listeners would want the same port: on one address, or on every address and one of them.

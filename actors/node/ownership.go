@@ -30,7 +30,7 @@ func belongsToANode(dir string) error {
 	if real == "/" {
 		return fmt.Errorf("cannot reset %s: it is the root of this host, %w", dir, ErrNotANode)
 	}
-	if isFile(filepath.Join(real, rememberFile)) || bornHere(real) {
+	if isFile(filepath.Join(real, rememberFile)) || bornHere(real) || restoredHere(real) {
 		return nil
 	}
 	return fmt.Errorf("cannot reset %s: %w, there is no %s in it; give the directory of 'nodeactor run' with --data-dir",
@@ -49,6 +49,18 @@ func bornHere(dir string) bool {
 		}
 	}
 	return err == nil
+}
+
+// restoredHere tells whether dir was made by a restore of a snapshot, and no node has run on it yet: it was locked, holds a store, and nothing
+// else that no node would make.
+func restoredHere(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !isOurs(e.Name()) {
+			return false
+		}
+	}
+	return err == nil && isFile(filepath.Join(dir, lockFile)) && isFile(filepath.Join(dir, StoreDir, "member", "snap", "db"))
 }
 
 func isFile(path string) bool {

@@ -41,6 +41,19 @@ func TestResetRefusesADirectoryThatIsNoNodes(t *testing.T) {
 	}
 }
 
+// A store somewhere does not make the directory a node's.
+func TestResetRefusesAStoreThatNoRestoreMade(t *testing.T) {
+	for name, files := range map[string][]string{
+		"never locked":  {"store/member/snap/db"},
+		"among others":  {lockFile, "store/member/snap/db", "etc/passwd"},
+		"another store": {lockFile, "store/goods"},
+	} {
+		if err := belongsToANode(plant(t, t.TempDir(), files...)); !errors.Is(err, ErrNotANode) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // The root is judged alone: no test may call Reset with it.
 func TestTheRootIsNoNodes(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "root")
@@ -62,6 +75,7 @@ func TestWhatANodeHasMadeIsItsOwn(t *testing.T) {
 		"record was lost":  {"ledger.db", "pki/ca.crt", "store/db"},
 		"reset cut short":  {rememberFile},
 		"record is broken": {rememberFile, lockFile},
+		"only restored":    {lockFile, "store/member/snap/db", "pki/ca.crt", "snapshots/x.db"},
 	} {
 		if err := belongsToANode(plant(t, t.TempDir(), files...)); err != nil {
 			t.Errorf("%s: %v", name, err)

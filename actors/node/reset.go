@@ -36,6 +36,13 @@ func recorded(dir string) (c Config, ok bool) {
 	return c, err == nil && json.Unmarshal(b, &c) == nil
 }
 
+// LastConfig is the configuration that the node on a data directory runs with, or ran with last; the defaults when none is known.
+func LastConfig(dir string) Config {
+	c, _ := recorded(dir)
+	c.DataDir = dir
+	return c.WithDefaults()
+}
+
 // remember writes the settings down before anything is made with them. A directory keeps
 // its node's name: under another one, its pods would belong to nobody.
 func remember(c Config) error {

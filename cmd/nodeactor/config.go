@@ -24,9 +24,11 @@ func kubeVersion() string { return k8sversion.Get().GitVersion }
 type flagSet struct {
 	file  string
 	given node.Config
+	flags *pflag.FlagSet
 }
 
 func (f *flagSet) bind(fs *pflag.FlagSet) {
+	f.flags = fs
 	fs.StringVar(&f.file, "config", "", "YAML `file` with the same settings, e.g. dataDir, apiAddr; unknown fields are refused")
 	fs.StringVar(&f.given.DataDir, "data-dir", "", "`directory` of all state (default "+node.DefaultDataDir+")")
 	fs.StringVar(&f.given.NodeName, "node-name", "", "`name` of this node (default: the host name)")
@@ -66,14 +68,51 @@ func (f *flagSet) load() (node.Config, error) {
 		if err := yaml.UnmarshalStrict(b, &c); err != nil {
 			return c, fmt.Errorf("cannot use configuration %s: %s; see nodeactor run --help for the settings", f.file, plainYAML(err))
 		}
+		if err := zeroInFile(f.file, b); err != nil {
+			return c, err
+		}
 		for i := range c.FaultPolicies {
 			c.FaultPolicies[i].Source = fmt.Sprintf("%s: faultPolicies[%d]", f.file, i)
 		}
+	}
+	if err := f.zeroFlag(); err != nil {
+		return c, err
 	}
 	overlay(&c, f.given)
 	c.Version = version
 	c = c.WithDefaults()
 	return c, c.Validate()
+}
+
+// counts are the settings that are numbers, by flag and by their name in a file, and what to do instead of setting them to zero: the node could
+// not tell that from a setting that was left out.
+var counts = []struct{ flag, field, instead string }{
+	{"max-pods", "maxPods", "leave it out for the default"},
+	{"snapshot-keep", "snapshotKeep", "leave it out for the default; to save none, set snapshotEvery (--snapshot-every) to off"},
+}
+
+// zeroFlag refuses a number that was given as zero.
+func (f *flagSet) zeroFlag() error {
+	for _, n := range counts {
+		if f.flags != nil && f.flags.Changed(n.flag) && f.flags.Lookup(n.flag).Value.String() == "0" {
+			return fmt.Errorf("%w: --%s 0 is not a number from 1 on; %s", node.ErrConfig, n.flag, n.instead)
+		}
+	}
+	return nil
+}
+
+// zeroInFile refuses a number that stands in a file as zero.
+func zeroInFile(file string, content []byte) error {
+	var fields map[string]any
+	if err := yaml.Unmarshal(content, &fields); err != nil {
+		return nil // it was read as settings before
+	}
+	for _, n := range counts {
+		if v, ok := fields[n.field].(float64); ok && v == 0 {
+			return fmt.Errorf("%w: %s: %s 0 is not a number from 1 on; %s", node.ErrConfig, file, n.field, n.instead)
+		}
+	}
+	return nil
 }
 
 // plainYAML is an error of the YAML library in one line, without its way through the library and without Go's types.

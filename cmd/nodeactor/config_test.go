@@ -1,10 +1,15 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/nodeactor/nodeactor/actors/node"
 )
 
 func configured(t *testing.T, yaml string) (*flagSet, string) {
@@ -42,6 +47,28 @@ faultPolicies:
 	for _, o := range c.FaultPolicies {
 		if len(o.On) != 4 || o.On["panic"].Do != "park" || *o.On["panic"].Backoff.Jitter != 0.2 || o.On["bindFailure"].Do != "stop" {
 			t.Errorf("read as %+v", o)
+		}
+	}
+}
+
+// TestZeroIsNoDefault holds that a number set to zero is refused, and not taken for one that was left out.
+func TestZeroIsNoDefault(t *testing.T) {
+	for _, c := range []struct{ flag, file, want string }{
+		{"--snapshot-keep=0", "", "--snapshot-every) to off"},
+		{"--max-pods=0", "", "leave it out"},
+		{"", "snapshotKeep: 0", "snapshotKeep 0 is not a number from 1 on"},
+		{"", "maxPods: 0", "maxPods 0 is not a number from 1 on"},
+	} {
+		f, _ := configured(t, "nodeName: n\n"+c.file)
+		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		file := f.file
+		f.bind(fs)
+		f.file = file
+		if err := fs.Parse(strings.Fields(c.flag)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.load(); !errors.Is(err, node.ErrConfig) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s%s: %v, want %q", c.flag, c.file, err, c.want)
 		}
 	}
 }

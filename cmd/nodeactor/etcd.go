@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -116,9 +117,28 @@ func makeReader(c node.Config, name, dir string, days int, out io.Writer) error 
 			return fmt.Errorf("cannot write certificate: %w", err)
 		}
 	}
-	fmt.Fprintf(out, "%s can read the store until %s:\n  etcdctl --cacert %s --cert %s --key %s --endpoints https://HOST:2379 get --prefix --keys-only /registry/\n",
-		name, client.Expires.Format(time.DateOnly), filepath.Join(dir, "ca.crt"), filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+	url, note := etcdURL(node.LastConfig(c.DataDir).EtcdAddr)
+	fmt.Fprintf(out, "%s can read the store until %s:\n  etcdctl --cacert %s --cert %s --key %s --endpoints %s get --prefix --keys-only /registry/\n%s",
+		name, client.Expires.Format(time.DateOnly), filepath.Join(dir, "ca.crt"), filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), url, note)
 	return nil
+}
+
+// etcdURL is where a node that was given addr serves the etcd API. note says what stands in the way of whoever uses it.
+func etcdURL(addr string) (url, note string) {
+	if addr == "off" {
+		return "https://HOST:PORT", "The node does not serve the etcd API: start it with --etcd-addr host:port.\n"
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "https://HOST:PORT", ""
+	}
+	switch ip := net.ParseIP(host); {
+	case ip == nil || ip.IsUnspecified():
+		host = "HOST"
+	case ip.IsLoopback():
+		note = "The node serves it to this host only; nodeactor run --etcd-addr says where.\n"
+	}
+	return "https://" + net.JoinHostPort(host, port), note
 }
 
 // printEtcd says in the status how the store can be reached past the Kubernetes API.

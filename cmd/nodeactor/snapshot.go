@@ -89,7 +89,10 @@ func (s *snapshots) find(ctx context.Context, given string) (string, error) {
 		info, err := snapshot.Newest(ctx, s.dir())
 		return info.Path, err
 	}
-	_, err := os.Stat(given)
+	stat, err := os.Stat(given)
+	if err == nil && stat.IsDir() {
+		return "", fmt.Errorf("cannot read snapshot %s: it is a directory; give one of its files, such as %s", given, filepath.Join(given, "*.db"))
+	}
 	if err == nil {
 		return given, nil
 	}

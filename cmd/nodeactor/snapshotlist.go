@@ -190,7 +190,7 @@ func (s *snapshots) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE...",
 		Short: "Prove that snapshots are whole",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  someSnapshots,
 		Long: `Reads each file whole: its checksum has to be that of its content, and every page of the database
 in it has to be there and in order. FILE is a path, a name as 'nodeactor snapshot list' prints it,
 or newest.
@@ -205,6 +205,14 @@ Exit codes: 0 when all are good, 2 when one is damaged, 1 when one could not be 
 			return s.verify(ctx, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+}
+
+// someSnapshots accepts one file or more.
+func someSnapshots(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errNoSnapshot
+	}
+	return nil
 }
 
 func (s *snapshots) verify(ctx context.Context, files []string, out, notes io.Writer) error {

@@ -59,11 +59,13 @@ before the first start, and give the node its old name with --node-name.`,
 	return cmd
 }
 
+var errNoSnapshot = errors.New("say which snapshot: a file, a name that nodeactor snapshot list prints, or newest")
+
 // oneSnapshot accepts one file.
 func oneSnapshot(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return errors.New("say which snapshot: a file, a name that nodeactor snapshot list prints, or newest")
+		return errNoSnapshot
 	case len(args) > 1:
 		return fmt.Errorf("give one snapshot, not %d", len(args))
 	}

@@ -54,7 +54,7 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 	client, sick := node.NewLocalClient(c.Socket()), false
 	printStore(ctx, client, out)
 	printEtcd(ctx, client, out)
-	failing := map[string]bool{}
+	failing, said := map[string]bool{}, map[string]bool{}
 	for _, path := range []string{"/readyz", "/livez"} {
 		limited, cancel := context.WithTimeout(ctx, statusTimeout)
 		ok, body, err := client.Health(limited, path)
@@ -64,7 +64,7 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		}
 		sick = sick || !ok
 		noteFailing(failing, body)
-		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(body))
+		fmt.Fprintf(out, "\n%s", news(body, said))
 	}
 	if sick {
 		explain(ctx, client, failing, out)
@@ -72,6 +72,18 @@ func printStatus(ctx context.Context, c node.Config, out io.Writer) error {
 		return exitCode(1)
 	}
 	return nil
+}
+
+// news is what of a list of checks was not said yet.
+func news(body string, said map[string]bool) string {
+	var fresh strings.Builder
+	for line := range strings.Lines(body) {
+		if line = strings.TrimSpace(line); line != "" && !said[line] {
+			said[line] = true
+			fresh.WriteString(line + "\n")
+		}
+	}
+	return fresh.String()
 }
 
 // noteFailing collects the paths of the actors behind the checks that failed.
