@@ -11,7 +11,7 @@ func surplus(s State, wants []want) bool {
 // first, then the youngest: what serves has to stay.
 func diff(s State, wants []want, hydrated map[ReplicaID]bool) ([]Create, []Drop) {
 	var creates []Create
-	rest, names := sortReplicas(s.Replicas), newNamer(s.Replicas)
+	rest, names := sortReplicas(s.Replicas), newNamer(s)
 	for _, w := range wants {
 		kept := 0
 		for _, first := range []bool{true, false} {

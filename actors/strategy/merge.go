@@ -49,6 +49,7 @@ func (w StateWrite) join(v StateWrite) StateWrite {
 		AvailabilityZones: w.AvailabilityZones.join(v.AvailabilityZones),
 		Logging:           w.Logging.join(v.Logging),
 		Compression:       w.Compression.join(v.Compression),
+		Template:          w.Template.join(v.Template),
 		Reconfiguration:   w.Reconfiguration.join(v.Reconfiguration),
 		Burst:             w.Burst.join(v.Burst),
 	}
@@ -67,6 +68,7 @@ func fieldsOf(w StateWrite) []fieldState {
 		{"availabilityZones", w.AvailabilityZones.set, w.AvailabilityZones.frozen},
 		{"logging", w.Logging.set, w.Logging.frozen},
 		{"compression", w.Compression.set, w.Compression.frozen},
+		{"template", w.Template.set, w.Template.frozen},
 		{"reconfiguration", w.Reconfiguration.set, w.Reconfiguration.frozen},
 		{"burst", w.Burst.set, w.Burst.frozen},
 	}

@@ -92,6 +92,7 @@ func anyWrite(bits uint32) StateWrite {
 	maybe(func() { w.AvailabilityZones = Set(MakeZones([]string{"a", "b"}[:rng.IntN(3)]...)) })
 	maybe(func() { w.Logging = Set(Logging{Debug: rng.IntN(2) == 0}) })
 	maybe(func() { w.Compression = Set(rng.IntN(2) == 0) })
+	maybe(func() { w.Template = Set([]string{"t1", "t2"}[rng.IntN(2)]) })
 	maybe(func() {
 		w.Reconfiguration = Set(Change[Reconfiguration]{Record: Some(Reconfiguration{Status: Status(1 + rng.IntN(2))})})
 	})

@@ -23,15 +23,22 @@ type namer struct {
 	taken map[string]bool
 }
 
-func newNamer(replicas []Replica) *namer {
-	n := &namer{next: 1, taken: make(map[string]bool, len(replicas))}
-	for _, r := range replicas {
-		n.taken[r.Name] = true
-		if i, ok := indexOf(r.Name); ok {
-			n.next = max(n.next, i+1)
-		}
+func newNamer(s State) *namer {
+	n := &namer{next: 1, taken: make(map[string]bool, len(s.Replicas)+len(s.Taken))}
+	for _, r := range s.Replicas {
+		n.take(r.Name)
+	}
+	for _, name := range s.Taken {
+		n.take(name)
 	}
 	return n
+}
+
+func (n *namer) take(name string) {
+	n.taken[name] = true
+	if i, ok := indexOf(name); ok {
+		n.next = max(n.next, i+1)
+	}
 }
 
 func (n *namer) name() string {

@@ -48,6 +48,8 @@ type Shape struct {
 	Logging           Logging
 	// Compression says whether replicas keep what they hold in memory compressed.
 	Compression bool
+	// Template names what replicas are made from, as a version of it; empty where there is only one.
+	Template string
 }
 
 // WithSize is the same shape in another size.
@@ -70,6 +72,9 @@ func (s Shape) String() string {
 	}
 	if s.Compression {
 		text += " compressed"
+	}
+	if s.Template != "" {
+		text += "@" + s.Template
 	}
 	return text
 }

@@ -39,6 +39,8 @@ type State struct {
 	ID SetID
 	Durable
 	Replicas []Replica
+	// Taken are names that are in use though no replica counts under them, such as those of replicas on their way out.
+	Taken []string
 }
 
 // Witness gives what a decision about this state has to be guarded by.

@@ -111,6 +111,7 @@ func (s *storm) anySpec(spec Spec) Spec {
 	}
 	if s.rng.IntN(6) == 0 {
 		spec.Config.Shape.AvailabilityZones = MakeZones([]string{"b", "a"}[:s.rng.IntN(3)]...)
+		spec.Config.Shape.Template = []string{"", "t1", "t2"}[s.rng.IntN(3)]
 	}
 	if all || s.rng.IntN(4) == 0 {
 		spec.Policy = Optional[BurstPolicy]{}

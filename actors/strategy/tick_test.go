@@ -218,6 +218,7 @@ func TestEveryDecisionIsGuarded(t *testing.T) {
 		"Zones":       func(d *Durable) { d.Config.Shape.AvailabilityZones = MakeZones("a") },
 		"Logging":     func(d *Durable) { d.Config.Shape.Logging.Debug = true },
 		"Compression": func(d *Durable) { d.Config.Shape.Compression = true },
+		"Template":    func(d *Durable) { d.Config.Shape.Template = "t2" },
 		"Schedule":    func(d *Durable) { d.Schedule.HydrationEstimate = time.Hour },
 		"Policy":      func(d *Durable) { d.Policy = Some(BurstPolicy{Size: "XL"}) },
 		"Record":      func(d *Durable) { d.Reconfiguration = Some(Reconfiguration{Status: Cancelled}) },
@@ -400,13 +401,14 @@ func TestF112_TheBaselineRestoresCountAndShape(t *testing.T) {
 		disturb func(b *table)
 		want    string
 	}{
-		"too few":       {func(b *table) { b.db.remove(b.db.named("r2").ID) }, "r1:S* r3:S* r4:S"},
-		"none":          {func(b *table) { b.db.replicas = nil }, "r1:S r2:S r3:S"},
-		"too many":      {func(b *table) { b.plant("r9", Shape{Size: "S"}) }, "r1:S* r2:S* r3:S*"},
-		"wrong shape":   {func(b *table) { b.db.named("r2").Shape.Size = "M" }, "r1:S* r3:S* r4:S"},
-		"wrong zones":   {func(b *table) { b.db.named("r2").Shape.AvailabilityZones = MakeZones("a") }, "r1:S* r3:S* r4:S"},
-		"wrong logging": {func(b *table) { b.db.named("r2").Shape.Logging.Debug = true }, "r1:S* r3:S* r4:S"},
-		"compressed":    {func(b *table) { b.db.named("r2").Shape.Compression = true }, "r1:S* r3:S* r4:S"},
+		"too few":        {func(b *table) { b.db.remove(b.db.named("r2").ID) }, "r1:S* r3:S* r4:S"},
+		"none":           {func(b *table) { b.db.replicas = nil }, "r1:S r2:S r3:S"},
+		"too many":       {func(b *table) { b.plant("r9", Shape{Size: "S"}) }, "r1:S* r2:S* r3:S*"},
+		"wrong shape":    {func(b *table) { b.db.named("r2").Shape.Size = "M" }, "r1:S* r3:S* r4:S"},
+		"wrong zones":    {func(b *table) { b.db.named("r2").Shape.AvailabilityZones = MakeZones("a") }, "r1:S* r3:S* r4:S"},
+		"wrong logging":  {func(b *table) { b.db.named("r2").Shape.Logging.Debug = true }, "r1:S* r3:S* r4:S"},
+		"wrong template": {func(b *table) { b.db.named("r2").Shape.Template = "t0" }, "r1:S* r3:S* r4:S"},
+		"compressed":     {func(b *table) { b.db.named("r2").Shape.Compression = true }, "r1:S* r3:S* r4:S"},
 		"dry one goes": {func(b *table) {
 			b.plant("r9", Shape{Size: "S"})
 			b.hydrate("db")
@@ -445,10 +447,17 @@ func TestF127_NamesDoNotCollide(t *testing.T) {
 		for _, n := range c.taken {
 			replicas = append(replicas, Replica{Name: n})
 		}
-		names := newNamer(replicas)
+		names := newNamer(State{Replicas: replicas})
 		if got := []string{names.name(), names.name()}; !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+func TestF127_NamesOnTheirWayOutAreNotTaken(t *testing.T) {
+	names := newNamer(State{Replicas: []Replica{{Name: "r2"}}, Taken: []string{"r3", "db", "r1"}})
+	if got := []string{names.name(), names.name()}; !slices.Equal(got, []string{"r4", "r5"}) {
+		t.Errorf("names %v", got)
 	}
 }
 

@@ -52,6 +52,7 @@ type StateWrite struct {
 	AvailabilityZones Field[Zones]
 	Logging           Field[Logging]
 	Compression       Field[bool]
+	Template          Field[string]
 	Reconfiguration   Field[Change[Reconfiguration]]
 	Burst             Field[Change[Burst]]
 }
@@ -60,6 +61,7 @@ type StateWrite struct {
 func (w StateWrite) realize(c Config) StateWrite {
 	w.Size, w.ReplicationFactor = Set(c.Shape.Size), Set(c.ReplicationFactor)
 	w.AvailabilityZones, w.Logging, w.Compression = Set(c.Shape.AvailabilityZones), Set(c.Shape.Logging), Set(c.Shape.Compression)
+	w.Template = Set(c.Shape.Template)
 	return w
 }
 
@@ -70,7 +72,7 @@ func (w StateWrite) Empty() bool { return w == StateWrite{} || w.settled() == St
 func (w StateWrite) settled() StateWrite {
 	return StateWrite{
 		Size: w.Size.settled(), ReplicationFactor: w.ReplicationFactor.settled(), AvailabilityZones: w.AvailabilityZones.settled(),
-		Logging: w.Logging.settled(), Compression: w.Compression.settled(),
+		Logging: w.Logging.settled(), Compression: w.Compression.settled(), Template: w.Template.settled(),
 		Reconfiguration: w.Reconfiguration.settled(), Burst: w.Burst.settled(),
 	}
 }
@@ -102,6 +104,7 @@ func (d Durable) With(w StateWrite) Durable {
 	w.AvailabilityZones.into(&shape.AvailabilityZones)
 	w.Logging.into(&shape.Logging)
 	w.Compression.into(&shape.Compression)
+	w.Template.into(&shape.Template)
 	if change, ok := w.Reconfiguration.Get(); ok {
 		d.Reconfiguration = change.Record
 	}
@@ -119,6 +122,7 @@ func (w StateWrite) against(d Durable) StateWrite {
 	w.AvailabilityZones = w.AvailabilityZones.unless(shape.AvailabilityZones)
 	w.Logging = w.Logging.unless(shape.Logging)
 	w.Compression = w.Compression.unless(shape.Compression)
+	w.Template = w.Template.unless(shape.Template)
 	if change, ok := w.Reconfiguration.Get(); ok && change.Record == d.Reconfiguration {
 		w.Reconfiguration = Field[Change[Reconfiguration]]{}
 	}
