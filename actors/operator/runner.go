@@ -1,0 +1,169 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nodeactor/nodeactor/cluster/lease"
+)
+
+// Env is what a pass needs of the place it runs in: standalone, inside a node, or under test.
+type Env struct {
+	// Now is the time.
+	Now func() time.Time
+	// Jitter in [0,1) is the manifest's own place within the jitter of waits.
+	Jitter float64
+	// Fence is the lease under which the pass runs; zero where there are no leases.
+	Fence lease.Fence
+	// Check asks whether the lease still holds; nil where there are no leases. ErrFenced is returned when it does not.
+	Check func(ctx context.Context) error
+	// Reader is what Get and List read from; nil when the operator declares no reads.
+	Reader Reader
+	// Commit stores a change of the manifest under the fence, on top of what others have changed of it meanwhile, and returns the
+	// record as it is then. ErrNotFound is returned when the manifest is gone, ErrFenced when the lease is lost. It must be able to run
+	// while a panic is under way, when the pass's context is about to end.
+	Commit func(ctx context.Context, c Change) (Record, error)
+}
+
+// Outcome is what became of a pass.
+type Outcome struct {
+	// Verdict is how it ended.
+	Verdict Verdict
+	// After is the wait until the next pass: what a pass that ended well asked for, zero for nothing, or the back-off of one that failed.
+	After time.Duration
+	// Attempts is how many passes have failed in a row.
+	Attempts int
+	// Err is why it did not end well.
+	Err error
+}
+
+// Verdict is how a pass ended. New ones go at the end.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Succeeded: it ended well.
+	Succeeded Verdict = iota + 1
+	// Failed: it is to be run again after the back-off, and the failure is stored.
+	Failed
+	// Interrupted: it was called off, or its lease was lost, or the store did not answer. That is no failure of the manifest: nothing is
+	// stored, and it is to be run again when it may be.
+	Interrupted
+	// Gone: there is nothing more to do for the manifest.
+	Gone
+)
+
+// Runner runs passes of an operator, one manifest and one pass at a time. It decides what a pass comes to, and keeps nothing between passes.
+type Runner[S Specification] struct {
+	kind      string
+	op        Operator[S]
+	finalizer Finalizer[S]
+	cfg       OperatorConfig
+	reads     map[string]bool
+}
+
+// NewRunner checks an operator and its configuration. ErrSpecification is returned when S cannot be a specification.
+func NewRunner[S Specification](op Operator[S], cfg OperatorConfig) (*Runner[S], error) {
+	if err := checkSpecification[S](); err != nil {
+		return nil, err
+	}
+	r := &Runner[S]{kind: kindOf[S](), op: op, cfg: cfg.withDefaults(), reads: map[string]bool{}}
+	if op == nil {
+		return nil, fmt.Errorf("cannot run the operator of %s: it is nil", r.kind)
+	}
+	if err := r.cfg.check(); err != nil {
+		return nil, fmt.Errorf("cannot run the operator of %s: %w", r.kind, err)
+	}
+	for _, read := range cfg.Reads {
+		if read.kind == "" || r.reads[read.kind] {
+			return nil, fmt.Errorf("cannot run the operator of %s: its reads name %q twice, or no kind", r.kind, read.kind)
+		}
+		r.reads[read.kind] = true
+	}
+	r.finalizer, _ = op.(Finalizer[S])
+	return r, nil
+}
+
+// Kind is the kind of the operator's manifests.
+func (r *Runner[S]) Kind() string { return r.kind }
+
+// Config is the configuration, defaults filled in.
+func (r *Runner[S]) Config() OperatorConfig { return r.cfg }
+
+// Pass runs one pass of a manifest: what it needs before, the operator's own code, and the write of what it came to. A panic of the
+// operator's code is stored as a failure and goes on.
+func (r *Runner[S]) Pass(ctx context.Context, rec Record, env Env) Outcome {
+	step := r.plan(rec)
+	if step == stepHold {
+		held, err := env.Commit(ctx, Change{AddFinalizers: []string{finalizerName}})
+		if err != nil {
+			return interrupted(err)
+		}
+		rec, step = held, r.plan(held)
+	}
+	if step == stepNothing {
+		return Outcome{Verdict: Gone}
+	}
+	return r.run(ctx, step, rec, env)
+}
+
+// run calls the operator's code and stores what it comes to.
+func (r *Runner[S]) run(ctx context.Context, step step, rec Record, env Env) (out Outcome) {
+	manifest, before, err := copyOf[S](rec)
+	if err != nil {
+		return r.settle(ctx, rec, env, result{err: err})
+	}
+	state := &ManifestState[S]{Manifest: manifest, State: newState(rec, env.Fence, env.Now())}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		v := recover()
+		r.settle(context.WithoutCancel(ctx), rec, env, result{err: fmt.Errorf("the pass panicked: %v", v), panicked: true})
+		if v != nil {
+			panic(v) // within the deferred call, so that the stack of its cause is still there for whoever contains it
+		}
+	}()
+	res := r.call(context.WithValue(ctx, passKey{}, &running{env, r.reads}), step, state)
+	returned = true
+	if res.err == nil {
+		res.err = unchanged(before, rec.Key(), state.Manifest)
+	}
+	res.state = &state.State
+	return r.settle(ctx, rec, env, res)
+}
+
+// copyOf is a manifest for a pass, and all of it as text.
+func copyOf[S Specification](rec Record) (m Manifest[S], text []byte, err error) {
+	if m, err = manifestOf[S](rec); err != nil {
+		return m, nil, err
+	}
+	text, err = m.text()
+	return m, text, err
+}
+
+// call is the operator's own code.
+func (r *Runner[S]) call(ctx context.Context, step step, state *ManifestState[S]) (res result) {
+	res.finalized = step == stepFinalize
+	if res.finalized {
+		res.err = r.finalizer.Finalize(ctx, state)
+		return res
+	}
+	res.action, res.err = r.op.Reconcile(ctx, state)
+	return res
+}
+
+// settle stores what a pass came to.
+func (r *Runner[S]) settle(ctx context.Context, rec Record, env Env, res result) Outcome {
+	res.interrupted = ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded
+	change, out := decide(rec, res, r.cfg.Backoff, env)
+	if change.empty() {
+		return out
+	}
+	if _, err := env.Commit(ctx, change); err != nil {
+		return interrupted(err)
+	}
+	return out
+}
