@@ -218,7 +218,7 @@ func (f filler) special(v reflect.Value) bool {
 	case *intstr.IntOrString:
 		*p = []intstr.IntOrString{{}, intstr.FromInt32(7), intstr.FromString("30%")}[f.IntN(3)]
 	case *metav1.FieldsV1:
-		p.Raw = []byte(`{"f:x":{}}`)
+		*p = *metav1.NewFieldsV1(`{"f:x":{}}`)
 	case *json.RawMessage:
 		*p = []json.RawMessage{nil, []byte("null"), []byte("1"), []byte(`{"a":{"b":[1,"x"]}}`), []byte(`["x"]`)}[f.IntN(5)]
 	case *grade:

@@ -32,7 +32,7 @@ type site struct {
 	Big      uint64            `json:"big,string"`
 	At       time.Time         `json:"at"`
 	Skipped  int               `json:"-"`
-	internal int
+	_        int
 }
 
 func TestSchemaOfAType(t *testing.T) {
@@ -84,7 +84,7 @@ type node struct {
 
 type ring struct{ *ring }
 
-type opaque struct{ inner int }
+type opaque struct{ _ int }
 
 func (opaque) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
 
@@ -116,7 +116,7 @@ func TestBad_SchemaCannotBeDerived(t *testing.T) {
 	check("keys", refused(For[struct {
 		M map[int]string `json:"m"`
 	}]()), "m", "only strings can be keys")
-	check("unexported only", refused(For[struct{ O struct{ x, y int } }]()), "O", "no exported field")
+	check("unexported only", refused(For[struct{ O struct{ _, _ int } }]()), "O", "no exported field")
 	check("unsigned", refused(For[struct{ N uint64 }]()), "N", "use int64 or uint32")
 	check("marshaler", refused(For[struct{ O opaque }]()), "O", "OpenAPISchema")
 	check("pointer receiver", refused(For[struct{ B big.Int }]()), "B", "value receiver")
