@@ -20,19 +20,19 @@ type base struct {
 
 type site struct {
 	base
-	Paint    color             `json:"paint"`
-	Every    time.Duration     `json:"every"`
-	Wait     Duration          `json:"wait,omitempty"`
-	Names    []string          `json:"names" pattern:"^[a-z]+$" max:"3"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Copies   int               `json:"copies" default:"2"`
-	Mode     string            `json:"mode,omitempty" enum:"fast, slow" default:"fast"`
-	Limit    *int64            `json:"limit"`
-	Free     json.RawMessage   `json:"free,omitempty"`
-	Big      uint64            `json:"big,string"`
-	At       time.Time         `json:"at"`
-	Skipped  int               `json:"-"`
-	_        int
+	Paint   color             `json:"paint"`
+	Every   time.Duration     `json:"every"`
+	Wait    Duration          `json:"wait,omitempty"`
+	Names   []string          `json:"names" pattern:"^[a-z]+$" max:"3"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Copies  int               `json:"copies" default:"2"`
+	Mode    string            `json:"mode,omitempty" enum:"fast, slow" default:"fast"`
+	Limit   *int64            `json:"limit"`
+	Free    json.RawMessage   `json:"free,omitempty"`
+	Big     uint64            `json:"big,string"`
+	At      time.Time         `json:"at"`
+	Skipped int               `json:"-"`
+	_       int
 }
 
 func TestSchemaOfAType(t *testing.T) {
