@@ -18,7 +18,7 @@ func (s *Store) Plain(item *Item) ([]byte, error) {
 		return item.Value, nil
 	}
 	if s.cfg.Encryption == nil {
-		return nil, fmt.Errorf("cannot read %s: it is encrypted, and no keys were given", item.Key)
+		return nil, fmt.Errorf("cannot read %s: it is encrypted, and %w", item.Key, errNoKeys)
 	}
 	resource, ok := s.resourceOf(index.DirOf(item.Key))
 	if !ok {
@@ -40,13 +40,15 @@ func (s *Store) resourceOf(dir string) (schema.GroupResource, bool) {
 	return schema.GroupResource{Group: group, Resource: resource}, ok && strings.Contains(group, ".")
 }
 
-// FollowEncryption takes changes of the encryption configuration in until ctx ends. Without one it only waits.
+// FollowEncryption takes changes of the encryption configuration in until ctx ends, and says what cannot be read with it, at the start and after
+// each change. Without one it says what would need one.
 func (s *Store) FollowEncryption(ctx context.Context) error {
+	s.lookForUndecryptable(ctx)
 	if s.cfg.Encryption == nil {
 		<-ctx.Done()
 		return nil
 	}
-	return s.cfg.Encryption.Follow(ctx, s.Stored)
+	return s.cfg.Encryption.Follow(ctx, s.Stored, func() { s.lookForUndecryptable(ctx) })
 }
 
 // Stored lists everything of known resources, as it is stored.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/store/encryption"
+	"github.com/nodeactor/nodeactor/store/engine"
 	"github.com/nodeactor/nodeactor/supervision"
 )
 
@@ -305,6 +306,79 @@ func TestKeysRotate(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeDecryptedIsSaid: a store that was opened with the wrong keys or with none says so, names some objects and the flag, and says no
+// more of an object once it was written anew or is gone.
+func TestWhatCannotBeDecryptedIsSaid(t *testing.T) {
+	v := newVault(t)
+	configFile(t, v.file, "secrets", provider("secretbox", "one=1"))
+	v.open()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		v.create(name)
+	}
+	for what, c := range map[string]struct{ providers, want string }{
+		"wrong key": {provider("secretbox", "one=2"), "cannot decrypt with the keys of " + v.file},
+		"no keys":   {"", "start with --encryption-provider-config"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if configFile(t, v.file, "secrets", c.providers); c.providers == "" {
+				_ = os.Remove(v.file)
+			}
+			v.reopen()
+			v.look()
+			u := v.store.Undecryptable()
+			if u == nil || len(u.Keys) != 4 {
+				t.Fatalf("found %v", u)
+			}
+			for _, part := range []string{c.want, "4 stored objects cannot be decrypted", "/registry/secrets/ns/c and 1 more"} {
+				if !strings.Contains(u.Error(), part) {
+					t.Errorf("it does not say %q: %v", part, u)
+				}
+			}
+			if strings.Contains(u.Brief(), "/registry") {
+				t.Errorf("what everybody may know names objects: %s", u.Brief())
+			}
+		})
+	}
+	for i, name := range []string{"a", "b", "c", "d"} {
+		v.remove(name)
+		if u := v.store.Undecryptable(); i < 3 && (u == nil || len(u.Keys) != 3-i) || i == 3 && u != nil {
+			t.Fatalf("after %d of 4 were removed: %v", i+1, u)
+		}
+	}
+	configFile(t, v.file, "secrets", provider("secretbox", "one=1"))
+	v.reopen()
+	v.create("e")
+	v.look()
+	if u := v.store.Undecryptable(); u != nil {
+		t.Fatalf("with the right key: %v", u)
+	}
+}
+
+// look does what the API server's job does at its start.
+func (v *vault) look() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- v.store.FollowEncryption(ctx) }()
+	defer func() { cancel(); <-done }()
+	// The configuration is looked at for changes only after ten seconds: what is found at the start is found long before.
+	for begin := time.Now(); v.store.Undecryptable() == nil && time.Since(begin) < 300*time.Millisecond; {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// remove deletes an object in the engine: the API could not, as it cannot read it.
+func (v *vault) remove(name string) {
+	v.t.Helper()
+	write := engine.Write{Key: "/registry/secrets/ns/" + name, Expect: engine.AnyRevision, Delete: true}
+	res, err := v.store.Backend().Engine.Txn(context.Background(), write)
+	if err == nil {
+		err = v.store.Backend().Index.Wait(context.Background(), res.Revision)
+	}
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
 // TestAMissingKeyConcernsItsObjects: the error says what to do, and other objects and other resources are as before.
 func TestAMissingKeyConcernsItsObjects(t *testing.T) {
 	v := newVault(t)
@@ -349,7 +423,7 @@ func TestAMissingKeyConcernsItsObjects(t *testing.T) {
 func TestBadEncryptionFilesAreRefused(t *testing.T) {
 	v := newVault(t)
 	for what, c := range map[string]struct{ text, want string }{
-		"no file":       {"", "no such file"},
+		"no file":       {"", "no such file or directory; put it back from a copy"},
 		"not YAML":      {"apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: [\n", "line"},
 		"unknown field": {"apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resourcez: [secrets]\n", "resourcez"},
 		"other kind":    {"apiVersion: v1\nkind: Secret\n", "Secret"},

@@ -92,6 +92,8 @@ type Store struct {
 	index  *index.Index
 	group  *guard.Group
 	leases leases
+	// undecryptable are the objects that could not be decrypted; nil = all could.
+	undecryptable atomic.Pointer[undecryptables]
 	// sealers are the resources (schema.GroupResource) by their directories, as far as storages were asked for.
 	sealers sync.Map
 

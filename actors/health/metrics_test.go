@@ -25,7 +25,7 @@ func (facts) Counts() map[string]int { return map[string]int{"pods": 3} }
 func (facts) Refusal() error         { return nil }
 func (facts) Stats() store.Stats {
 	return store.Stats{
-		Local: true, Revision: 42, CompactedRevision: 30, TendedFor: time.Minute,
+		Local: true, WatchEvents: 800, WatchEncodings: 20, Revision: 42, CompactedRevision: 30, TendedFor: time.Minute,
 		Stats: engine.Stats{
 			DBSize: 4096, DBInUse: 2048, Quota: 8192, Commits: engine.Latencies{Count: 2, Sum: 3, Buckets: map[float64]uint64{1: 1, 2: 2}},
 			Refused: map[string]uint64{engine.ForQuota: 5}, Syncs: &engine.Syncs{Log: 6, Database: 4}, Defrags: 1, DefragTime: time.Second,
@@ -117,6 +117,16 @@ func TestP23_StoreIsMeasured(t *testing.T) {
 		expect(t, r, 60, "nodeactor_store_compaction_lag_seconds")
 		expect(t, r, 1, "nodeactor_store_defrags_total", "result=success")
 		expect(t, r, 1, "nodeactor_store_defrag_seconds_total")
+		s.Stop(context.Background())
+	})
+}
+
+// TestWatchesAreMeasured: how many events watches were sent, and how few encodings that took.
+func TestWatchesAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := observed(t)
+		expect(t, r, 800, "nodeactor_store_watch_events_total")
+		expect(t, r, 20, "nodeactor_store_watch_encodings_total")
 		s.Stop(context.Background())
 	})
 }

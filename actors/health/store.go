@@ -37,10 +37,13 @@ var (
 	defragDesc    = desc("nodeactor_store_defrag_seconds_total", "Time that rewrites of the store's file took; writes wait meanwhile.")
 	reclaimedDesc = desc("nodeactor_store_defrag_freed_bytes_total", "What rewrites of the store's file gave back to the disk.")
 	snapshotDesc  = desc("nodeactor_store_last_snapshot_age_seconds", "Age of the newest snapshot of the store.")
+	sentDesc      = desc("nodeactor_store_watch_events_total", "Events that watches of the API have sent, without those of resources with very few watches.")
+	encodedDesc   = desc("nodeactor_store_watch_encodings_total", "Encodings that those events took: one serves all watches that want the same.")
 
 	storeDescs = []*prometheus.Desc{
 		revisionDesc, objectsDesc, sizeDesc, inUseDesc, quotaDesc, compactedDesc, lagDesc, tendedDesc, syncsDesc, commitDesc, pendingDesc, heldDesc,
 		refusedDesc, refusingDesc, defragsDesc, defragDesc, reclaimedDesc, snapshotDesc,
+		sentDesc, encodedDesc,
 	}
 )
 
@@ -53,7 +56,10 @@ func (c *Collector) collectStore(out samples) {
 	for resource, n := range facts.Counts() {
 		out.gauge(objectsDesc, float64(n), resource)
 	}
-	if st := facts.Stats(); st.Local {
+	st := facts.Stats()
+	out.counter(sentDesc, float64(st.WatchEvents))
+	out.counter(encodedDesc, float64(st.WatchEncodings))
+	if st.Local {
 		collectHistory(out, st)
 		collectWrites(out, st, facts.Refusal())
 		collectFile(out, st)

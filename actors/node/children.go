@@ -34,6 +34,9 @@ const (
 	// maxStreams and streamWindow are upstream's settings for HTTP/2.
 	maxStreams   = 250
 	streamWindow = 256 * 1024
+	// pingAfter is how long a client may be silent before it is asked whether it is there, pingTimeout how long it may take to answer: one that
+	// went away without a word would keep its watches open.
+	pingAfter, pingTimeout = 30 * time.Second, 15 * time.Second
 )
 
 // errLost is returned when a part reports that it cannot go on.
@@ -184,7 +187,8 @@ func (p *parts) answer(w http.ResponseWriter, r *http.Request) {
 func (p *parts) serveHTTP(ctx context.Context, l net.Listener, config *tls.Config, h http.Handler) error {
 	srv := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: streamWindow * maxStreams},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: streamWindow * maxStreams,
+			SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
 	if config != nil {
 		config = config.Clone()

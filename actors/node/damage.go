@@ -92,6 +92,11 @@ func (d *damage) cause() string {
 	return oneLine(fmt.Sprintf("%v; reads are answered as of %s (revision %d, %s); %s", d.Err, d.AsOf().Format(time.RFC3339), d.Good.Revision, d.Good.Name(), d.waysOut()))
 }
 
+// fault is what the smaller tree is told of the fault that ended the whole one.
+func (d *damage) fault() supervision.Fault {
+	return supervision.Fault{Kind: supervision.ErrorReturn, Path: rootPath + "/store/engine", Generation: 1, Message: "job make", Err: d.Err}
+}
+
 // waysOut says what a person can do.
 func (d *damage) waysOut() string {
 	const whole = "to lose nothing, stop the node, put the file back from a copy and start it again"

@@ -78,6 +78,25 @@ func TestP21_ReasonNamesFileAndWaysOut(t *testing.T) {
 	}
 }
 
+// TestP21_TheDamageIsAKeptFault: the faults of a read-only node begin with the one that made it read-only.
+func TestP21_TheDamageIsAKeptFault(t *testing.T) {
+	sys, err := supervision.New(supervision.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sys.Report(damagedParts(goodSnapshot).damage.fault())
+	s := &steering{sys: sys, gone: t.Context()}
+	for _, path := range []string{"", "node/store", "node/store/engine"} {
+		w := httptest.NewRecorder()
+		s.faults(w, httptest.NewRequest(http.MethodGet, ringPath+"?path="+path, http.NoBody))
+		for _, part := range []string{`"kind":"ErrorReturn"`, `"path":"node/store/engine"`, "/d/store/member/snap/db", "page 7"} {
+			if !strings.Contains(w.Body.String(), part) {
+				t.Errorf("%q: %s lacks %s", path, w.Body, part)
+			}
+		}
+	}
+}
+
 // TestP21_NoEmptySuccess: without anything to read from every answer is a refusal with the reason, but for the checks and the version.
 func TestP21_NoEmptySuccess(t *testing.T) {
 	p := damagedParts(nil)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/health"
@@ -20,6 +21,18 @@ func (p *parts) openEncryption() (err error) {
 		File: p.cfg.EncryptionProviderConfig, Name: p.cfg.NodeName, Clock: p.clock, Log: p.log,
 	})
 	return err
+}
+
+// sealedNote is what everybody may know of objects that cannot be decrypted, nil when there are none. The node stays ready: all else is served.
+func (p *parts) sealedNote() error {
+	s, _ := p.store.get()
+	if s == nil {
+		return nil
+	}
+	if u := s.Undecryptable(); u != nil {
+		return fmt.Errorf("%s; nodeactor status on the host says more", u.Brief())
+	}
+	return nil
 }
 
 // followEncryption takes changes of the configuration in until ctx ends.

@@ -200,14 +200,25 @@ func (p *parts) storeLine() StoreLine {
 	var notes []string
 	if err := p.absent.reason(); err != nil {
 		notes = append(notes, err.Error())
-	} else if s, _ := p.store.get(); s != nil && s.Refusal() != nil {
-		notes = append(notes, s.Refusal().Error())
+	} else if s, _ := p.store.get(); s != nil {
+		notes = append(notes, troubles(s)...)
 	}
 	if p.encryption != nil && p.encryption.Refused() != nil {
 		notes = append(notes, p.encryption.Refused().Error())
 	}
 	line.Note = strings.Join(notes, "; ")
 	return line
+}
+
+// troubles are what a store that is open does without.
+func troubles(s *store.Store) (notes []string) {
+	if why := s.Refusal(); why != nil {
+		notes = append(notes, why.Error())
+	}
+	if u := s.Undecryptable(); u != nil {
+		notes = append(notes, u.Error())
+	}
+	return notes
 }
 
 // withStore adds what the local socket tells of the store.

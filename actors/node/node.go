@@ -134,6 +134,9 @@ func (p *parts) live(ctx context.Context, begin time.Time, tree func(*health.Hea
 		background := p.events.Start(ctx)
 		defer func() { background.Cancel(); p.logClose("events", background.Wait()) }()
 	}
+	if p.damage != nil {
+		p.sys.Report(p.damage.fault())
+	}
 	booted := make(chan error, 1)
 	boot := supervision.NewGroup(ctx, "boot", nil)
 	boot.Go("start", func(context.Context) error { booted <- p.start(h); return nil })

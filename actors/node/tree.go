@@ -60,6 +60,7 @@ func (p *parts) tree(h *health.Health) (supervision.Spec, error) {
 	}
 	h.Also("pod-network", klet.NetworkProblem)
 	h.Note("store-writes", p.storeNote)
+	h.Note("encrypted-objects", p.sealedNote)
 	p.judgeEncryption(h)
 	extra := map[string]http.Handler{}
 	if p.cfg.FaultInjection {

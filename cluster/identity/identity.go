@@ -47,13 +47,14 @@ func Load(dir string, options ...Option) (*Identity, error) {
 
 func (i *Identity) loadRoots() (err error) {
 	now := i.now()
+	i.noteLost()
 	if i.authority, err = loadAuthority(i.dir, authorityFile, "nodeactor-ca", now); err != nil {
 		return err
 	}
 	if i.frontProxy, err = loadAuthority(i.dir, frontProxyAuthorityFile, "nodeactor-front-proxy-ca", now); err != nil {
 		return err
 	}
-	if i.saKey, err = loadServiceAccountKey(filepath.Join(i.dir, serviceAccountFile)); err != nil {
+	if err := i.loadServiceAccountKey(); err != nil {
 		return err
 	}
 	return i.publishAuthority()

@@ -1,10 +1,12 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -208,6 +210,34 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 		}
 		if have, err := os.ReadFile(path); err != nil || !slices.Equal(have, c.content) {
 			t.Errorf("%s was overwritten", c.file)
+		}
+	}
+}
+
+// A root that is gone is made anew and that is said with what it means; a first start is quiet.
+func TestLostRootsAreSaid(t *testing.T) {
+	for file, says := range map[string]string{
+		serviceAccountFile:      "all ServiceAccount tokens issued so far are invalid",
+		frontProxyAuthorityFile: "extension API servers",
+		authorityFile:           "certificates and kubeconfigs",
+	} {
+		dir := t.TempDir()
+		var said bytes.Buffer
+		log := WithLog(slog.New(slog.NewTextHandler(&said, nil)))
+		for range 2 {
+			if _, err := Load(dir, log); err != nil || said.Len() > 0 {
+				t.Fatalf("a first start and a usual one: %v, said %s", err, &said)
+			}
+		}
+		path := filepath.Join(dir, file)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(dir, log); err != nil || !strings.Contains(said.String(), "level=ERROR") || !strings.Contains(said.String(), path) || !strings.Contains(said.String(), says) {
+			t.Errorf("without %s: %v, said %s", file, err, &said)
+		}
+		if strings.Count(said.String(), "\n") != 1 {
+			t.Errorf("without %s more is said: %s", file, &said)
 		}
 	}
 }

@@ -1,25 +1,34 @@
 package identity
 
-import "crypto/ecdsa"
+import (
+	"crypto/ecdsa"
+	"path/filepath"
+)
 
 // loadServiceAccountKey reads the signing key, or makes it.
-func loadServiceAccountKey(path string) (*ecdsa.PrivateKey, error) {
+func (i *Identity) loadServiceAccountKey() (err error) {
+	path := filepath.Join(i.dir, serviceAccountFile)
 	data, err := readFile(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if data != nil {
-		key, err := decodeKey(data)
-		if err != nil {
-			return nil, damagedRoot(path, err)
-		}
-		return key, nil
+	if data == nil {
+		i.saKey, err = makeServiceAccountKey(path)
+		return err
 	}
+	if i.saKey, err = decodeKey(data); err != nil {
+		return damagedRoot(path, err)
+	}
+	return nil
+}
+
+func makeServiceAccountKey(path string) (*ecdsa.PrivateKey, error) {
 	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
-	if data, err = encodeKey(key); err != nil {
+	data, err := encodeKey(key)
+	if err != nil {
 		return nil, err
 	}
 	return key, writeFile(path, data)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -77,7 +78,7 @@ func Load(ctx context.Context, cfg Config) (*Encryption, error) {
 	s, err := e.read()
 	if err != nil {
 		e.cancel()
-		return nil, fmt.Errorf("%w; %s", err, remedy)
+		return nil, fmt.Errorf("%w; %s", err, remedyFor(err))
 	}
 	e.current.Store(s)
 	e.warnIfOpen()
@@ -92,13 +93,35 @@ func (e *Encryption) read() (*set, error) {
 	loaded, err := encryptionconfig.LoadEncryptionConfig(ctx, e.cfg.File, true, e.cfg.Name)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("cannot use %s: %w: %s", e.cfg.File, ErrFile, plain(err, e.cfg.File))
+		return nil, &fileError{e.cfg.File, err}
 	}
 	return &set{loaded.Transformers, loaded.HealthChecks, loaded.EncryptionFileContentHash, cancel, loaded.KMSCloseGracePeriod}, nil
 }
 
-// remedy is what to do about a file that cannot be used.
-const remedy = "correct it (a key is the base64 form of 32 random bytes: head -c 32 /dev/urandom | base64) and start again"
+// fileError is why the file cannot be used. It wraps ErrFile and what the loader says.
+type fileError struct {
+	file  string
+	cause error
+}
+
+// Error names the file once.
+func (f *fileError) Error() string {
+	return fmt.Sprintf("cannot use %s: %v: %s", f.file, ErrFile, plain(f.cause, f.file))
+}
+
+// Unwrap is ErrFile and the cause.
+func (f *fileError) Unwrap() []error { return []error{ErrFile, f.cause} }
+
+// remedyFor says what to do about a file that cannot be used at the start.
+func remedyFor(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "put it back from a copy, as what was encrypted with its keys cannot be read without them, or correct the path (--encryption-provider-config), and start again"
+	case errors.Is(err, fs.ErrPermission):
+		return "let the user that runs the node read it, and start again"
+	}
+	return "correct it (a key is the base64 form of 32 random bytes: head -c 32 /dev/urandom | base64) and start again"
+}
 
 // plain is an error of the loader in one line, without its way through the loader and without naming the file again.
 func plain(err error, file string) string {

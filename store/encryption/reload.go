@@ -20,9 +20,8 @@ type Stored struct {
 // nameLost is how many unreadable objects an error names.
 const nameLost = 3
 
-// Follow takes changes of the file in until ctx ends. objects lists all there are.
-func (e *Encryption) Follow(ctx context.Context, objects func() iter.Seq[Stored]) error {
-	e.report(ctx, objects())
+// Follow takes changes of the file in until ctx ends, and calls taken after each. objects lists all there are.
+func (e *Encryption) Follow(ctx context.Context, objects func() iter.Seq[Stored], taken func()) error {
 	for {
 		if err := e.cfg.Clock.Sleep(ctx, reloadEvery); err != nil {
 			return nil
@@ -31,21 +30,8 @@ func (e *Encryption) Follow(ctx context.Context, objects func() iter.Seq[Stored]
 			e.cfg.Log.Error("the changed encryption configuration is not taken: the one before stays in use", "reason", err)
 		} else if changed {
 			e.cfg.Log.Info("the changed encryption configuration is in use: write objects anew to encrypt them with its first key", "file", e.cfg.File)
+			taken()
 		}
-	}
-}
-
-// report says at the start which objects cannot be read.
-func (e *Encryption) report(ctx context.Context, objects iter.Seq[Stored]) {
-	var lost lost
-	for o := range objects {
-		if err := e.current.Load().opens(ctx, o); err != nil {
-			lost.add(o.Key, err)
-		}
-	}
-	if lost.count > 0 {
-		e.cfg.Log.Error("stored objects cannot be decrypted: put the keys they were written with back into the encryption configuration",
-			"file", e.cfg.File, "objects", lost.String(), "reason", lost.first)
 	}
 }
 
