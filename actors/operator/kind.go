@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+
+	"github.com/nodeactor/nodeactor/actors/operator/schema"
 )
 
 // kindPattern is what a kind may be called: CamelCase, as the API wants it of its kinds.
@@ -27,6 +29,9 @@ func checkSpecification[S Specification]() error {
 	}
 	if kind := kindOf[S](); len(kind) > maxKind || !kindPattern.MatchString(kind) {
 		return fmt.Errorf("cannot use %s: its kind %q is not a CamelCase word of at most %d letters: %w", t, kind, maxKind, ErrSpecification)
+	}
+	if _, err := schema.Of(t); err != nil {
+		return fmt.Errorf("cannot use %s: %w: %w", t, err, ErrSpecification)
 	}
 	return nil
 }
