@@ -71,6 +71,29 @@ func (a *Authority) Expire(now Instant) (any bool) {
 	return any
 }
 
+// Next is the first moment at which a session runs out or the grace is over, unless a renewal comes before; false when there is none.
+func (a *Authority) Next(now Instant) (next Instant, any bool) {
+	consider := func(at Instant) {
+		if !any || at < next {
+			next, any = at, true
+		}
+	}
+	if now < a.grace {
+		consider(a.grace)
+	}
+	for _, g := range a.live {
+		consider(g.until)
+	}
+	return next, any
+}
+
+// Regrant gives every session that has not been ended another TTL: an authority that was stopped itself heard of no renewal meanwhile.
+func (a *Authority) Regrant(now Instant) {
+	for _, g := range a.live {
+		g.until = max(g.until, now+TTL)
+	}
+}
+
 // Sessions are the live sessions in order, to be told to all nodes whenever they have changed, and once when the grace is over: one TTL
 // after the Authority was made.
 func (a *Authority) Sessions(now Instant) Sessions {
