@@ -87,6 +87,8 @@ func TestSecretsAreEncryptedAtRest(t *testing.T) {
 		t.Fatalf("without keys: %v", err)
 	}
 	h.kubectl("get", "configmap", "open")
+	must(t, h.logged("stored objects cannot be decrypted"))
+	mustContain(t, "the status without keys", h.tool("status"), "[~]encrypted-objects: 1 stored", "start with --encryption-provider-config", "/registry/secrets/default/a")
 }
 
 // replaceSecrets writes all Secrets anew, as the documents tell.
