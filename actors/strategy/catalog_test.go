@@ -24,6 +24,8 @@ type item struct {
 	// spec is what the user declared last, version counts all changes of Durable.
 	spec    Spec
 	version int
+	// unplaced tells that a replica finds no place.
+	unplaced bool
 }
 
 // put changes the durable state.
@@ -174,7 +176,7 @@ func (c *catalog) States(ids []SetID) ([]State, error) {
 	var states []State
 	for _, id := range ids {
 		if i, ok := c.items[id]; ok {
-			states = append(states, State{ID: id, Durable: i.Durable, Replicas: slices.Clone(i.replicas)})
+			states = append(states, State{ID: id, Durable: i.Durable, Replicas: slices.Clone(i.replicas), NoRoom: i.unplaced})
 		}
 	}
 	return states, nil

@@ -417,6 +417,24 @@ func TestF122_TheBurstIsGivenUpFirst(t *testing.T) {
 	b.quiet()
 }
 
+// TestF122_AReplicaThatFindsNoPlace: replicas may be made and then not be placed, which ends as if they could not be made.
+func TestF122_AReplicaThatFindsNoPlace(t *testing.T) {
+	b := begin(t, Spec{Config: size(2, "S"), Policy: Some(BurstPolicy{Size: "L"})})
+	b.to(size(1, "M"), Wait{})
+	b.tick()
+	b.replicas("r1:S r2:S r3:M r4:L")
+	b.db.unplaced = true
+	b.since()
+	b.tick()
+	b.told("db BurstShed")
+	b.tick()
+	b.told("db ReplicaDropped r4 (retired)", "db ReconfigurationResourceExhausted")
+	b.tick()
+	b.status(ResourceExhausted)
+	b.replicas("r1:S r2:S")
+	b.quiet() // What is realized is never given up.
+}
+
 func TestF122_TheBaselineIsTriedAgain(t *testing.T) {
 	b := begin(t, Spec{Config: size(2, "S")})
 	b.room = 1

@@ -216,7 +216,7 @@ func (t *tick) replicas(one *sight) {
 		}
 	}
 	creates, drops := diff(one.state, wants, one.signals.Hydrated)
-	if outcome, _ := t.apply(one.state, Batch{Creates: creates, Drops: drops}); outcome == Exhausted {
+	if outcome, _ := t.apply(one.state, Batch{Creates: creates, Drops: drops}); outcome == Exhausted || one.state.NoRoom && !t.out[one.state.ID] {
 		t.shed(one.state)
 	}
 }

@@ -41,6 +41,8 @@ type State struct {
 	Replicas []Replica
 	// Taken are names that are in use though no replica counts under them, such as those of replicas on their way out.
 	Taken []string
+	// NoRoom tells that a replica which was made finds no place, as when its batch had been Exhausted.
+	NoRoom bool
 }
 
 // Witness gives what a decision about this state has to be guarded by.
