@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// freeFolders may start goroutines and ask the clock: supervision guards both for everybody else, commands are where the
-// program begins, and tests are tests.
-var freeFolders = []string{"supervision", "cmd", "test", "examples"}
+// freeFolders may start goroutines and ask the clock: supervision guards both for everybody else, commands and the package that they
+// share are where the program begins, and tests are tests.
+var freeFolders = []string{"supervision", "cmd", "program", "test", "examples"}
 
 // clockFuncs are the functions of package time that read or wait for the machine's clock.
 var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}

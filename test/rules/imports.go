@@ -6,7 +6,7 @@ import (
 )
 
 // floorOrder lists the floors from top to bottom; imports go from an earlier to a later or the same one.
-var floorOrder = []string{"cmd", "actors/node", "actors", "kubelet", "cluster", "store", "supervision"}
+var floorOrder = []string{"cmd", "program", "actors/node", "actors", "kubelet", "cluster", "store", "supervision"}
 
 // mayUseTest are the commands that are made of test helpers: the demo image is built by the image builder of the tests.
 var mayUseTest = []string{"cmd/demo-image"}
