@@ -31,6 +31,9 @@ func TestClusterIPsAreUniqueAndRunOut(t *testing.T) {
 				failed = append(failed, err)
 				return
 			}
+			if _, pool, _ := net.ParseCIDR("10.99.0.0/27"); !pool.Contains(net.ParseIP(svc.Spec.ClusterIP)) {
+				t.Errorf("%s has %s", svc.Name, svc.Spec.ClusterIP)
+			}
 			if other, dup := taken[svc.Spec.ClusterIP]; dup {
 				t.Errorf("%s and %s both have %s", svc.Name, other, svc.Spec.ClusterIP)
 			}
