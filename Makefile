@@ -1,6 +1,7 @@
 # nodeactor: build, run, test. `make help` lists the targets.
 
 SHELL      := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 KUBE       := v1.37.2
 BIN        := bin
@@ -13,7 +14,11 @@ LD         := -s -w -X main.version=$(VERSION) $(KUBE_LD)
 # the proofs run in virtual time, many thousand times.
 UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/crash -e /test/vm -e /test/faultmatrix -e /test/sim -e /test/interop)
 
-.PHONY: help deps build run test lint unit proofs sim faults e2e vm stall interop churn bench crash linear clean
+# How each test ended is kept by target, for what is claimed in docs/features.md to be compared with it.
+RESULTS    := $(BIN)/results
+SHOW       := go run ./test/features show
+
+.PHONY: help deps build run test lint unit proofs sim faults e2e vm proved features stall interop churn bench crash linear clean
 help: ## Show the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
@@ -33,18 +38,19 @@ binaries:
 run: build ## Start a node here, with a demo Deployment of two replicas; Ctrl-C stops it.
 	@hack/run-demo.sh
 
-test: ## Everything: formatting, vet, staticcheck, import rules, unit tests under the race detector, the proofs of supervision, end-to-end and cgroup v2 tests.
+test: ## Everything: formatting, vet, staticcheck, import rules, unit tests under the race detector, the proofs of supervision, end-to-end and cgroup v2 tests, and whether they proved every feature that is claimed.
 	@hack/deps.sh test
-	@$(MAKE) --no-print-directory lint binaries unit proofs e2e vm
+	@rm -rf $(RESULTS)
+	@$(MAKE) --no-print-directory lint binaries unit proofs e2e vm proved
 
 lint: ## gofmt, go vet, staticcheck.
 	@hack/lint.sh
 
 unit: ## Unit and integration tests, with the race detector.
-	go test $(GOFLAGS_P) -race -shuffle=on -timeout 15m $(UNIT)
+	go test -json $(GOFLAGS_P) -race -shuffle=on -timeout 15m $(UNIT) | $(SHOW) $(RESULTS)/unit.jsonl
 
 proofs: ## Every fault in every child, and 10,000 seeds of a storm over the whole tree, in virtual time.
-	go test $(GOFLAGS_P) -count=1 -timeout 15m -v ./test/faultmatrix ./test/sim
+	go test -json $(GOFLAGS_P) -count=1 -timeout 15m ./test/faultmatrix ./test/sim | $(SHOW) -v $(RESULTS)/proofs.jsonl
 
 sim: ## A million seeds of that storm; SEEDS, FIRST and JOBS choose others.
 	@test/sim/run.sh
@@ -53,7 +59,13 @@ faults: binaries ## Every fault in every child of a real node (needs root).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) NODEACTOR_FAULTS=all go test -count=1 -timeout 30m -v -run TestFaultsOfARealNode ./test/e2e/
 
 e2e: binaries ## End-to-end tests: the real binary, the real kubectl, real containers (needs root).
-	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m -p 1 ./test/e2e/ ./test/crash/ ./test/interop/
+	NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -json -count=1 -timeout 15m -p 1 ./test/e2e/ ./test/crash/ ./test/interop/ | $(SHOW) $(RESULTS)/e2e.jsonl
+
+proved: ## Whether the last run of unit, proofs and e2e has proved every feature that docs/features.md claims.
+	@go run ./test/features check $(RESULTS)/{unit,proofs,e2e}.jsonl
+
+features: ## Write docs/features.md anew from its rows and the names of the tests.
+	@go run ./test/features write
 
 stall: binaries ## A hundred stalls of the disk under load, four of them for half a minute (needs root, takes five minutes).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) NODEACTOR_STALLS=$${STALLS:-100} go test -count=1 -timeout 30m -v -run TestP01 ./test/e2e/
