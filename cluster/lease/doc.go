@@ -10,6 +10,7 @@
 //   - Record is a lease, Fence what a write carries, Store where leases last; Memory is a Store that does not outlive its process.
 //   - Node is all that one node decides: it renews, takes what is free or whose holder is gone, gives away what is above its share,
 //     cancels work in time, and stops gracefully.
+//   - Shared is what many nodes of one process, as in a simulation, need not all keep or work out for themselves.
 //
 // # The caller's duties
 //

@@ -36,6 +36,12 @@ const (
 // manyTakeable is how many takeable leases are left to the next tick, so that each change need not look at all of them.
 const manyTakeable = 64
 
+// entriesAtOnce is for how many manifests room is made at a time.
+const entriesAtOnce = 64
+
+// places is how many nodes wait for a lease by their rank; all others wait lastStep.
+const places = int(lastStep / stepAside)
+
 // Sizes of the batches in which leases are given away: one in batchPart of what is held, at least batchLeast.
 const (
 	batchLeast = 5

@@ -8,11 +8,13 @@ import (
 // Node is all that one node knows and decides of leases. Make it with New. It is not safe for concurrent use.
 type Node struct {
 	view
-	now     Instant
-	proof   Proof
-	entries map[string]*entry
-	// by are the live manifests by who holds them.
-	by map[SessionID]map[string]*entry
+	now   Instant
+	proof Proof
+	// entries are the manifests by their numbers; the unused ones are made many at a time.
+	entries []*entry
+	unused  []entry
+	crowd   crowd
+	shared  *Shared
 	// mine are the leases this node holds, releasing those of them it gives back, running those in which work runs.
 	mine, releasing, running map[string]*entry
 	balance                  balance
@@ -23,6 +25,11 @@ type Node struct {
 // entry is what is known of the lease of one manifest.
 type entry struct {
 	name string
+	// number stands for the name, print is that of it; by is who holds it and at its place there, while the manifest is live.
+	number int
+	print  uint64
+	by     *holder
+	at     int
 	// live is set while the manifest exists.
 	live bool
 	Stored
@@ -44,11 +51,15 @@ type entry struct {
 }
 
 // New makes what a node begins with at its boot. The boot must be another one each time.
-func New(me SessionID) *Node {
+func New(me SessionID) *Node { return NewWith(me, &Shared{}) }
+
+// NewWith is New for one of several nodes of one process, which share what they need not all work out for themselves.
+func NewWith(me SessionID, with *Shared) *Node {
 	return &Node{
-		view:    view{me: me, live: map[SessionID]Session{}, dead: map[SessionID]bool{}},
-		entries: map[string]*entry{}, by: map[SessionID]map[string]*entry{},
-		mine: map[string]*entry{}, releasing: map[string]*entry{}, running: map[string]*entry{},
+		shared: with,
+		view:   view{me: me, live: map[SessionID]Session{}, dead: map[SessionID]bool{}},
+		crowd:  newCrowd(),
+		mine:   map[string]*entry{}, releasing: map[string]*entry{}, running: map[string]*entry{},
 	}
 }
 
@@ -82,7 +93,7 @@ func (n *Node) Step(now Instant, e Event) []Action {
 
 // Start tells whether work on a manifest may begin, and under which fence. It counts as running until Done; none is begun beside it.
 func (n *Node) Start(now Instant, manifest string) (Fence, bool) {
-	e := n.entries[manifest]
+	e := n.find(manifest)
 	if e == nil || !e.live || e.Holder != n.me || e.giving != 0 || e.working != 0 || e.fenced == e.Epoch {
 		return Fence{}, false
 	}
@@ -104,12 +115,34 @@ func (n *Node) do(a Action) { n.actions = append(n.actions, a) }
 
 func (n *Node) fence(e *entry) Fence { return Fence{Manifest: e.name, Holder: n.me, Epoch: e.Epoch} }
 
-func (n *Node) entry(name string) *entry {
-	e := n.entries[name]
-	if e == nil {
-		e = &entry{name: name}
-		n.entries[name] = e
+// find returns nil for a manifest that nobody has told of.
+func (n *Node) find(name string) *entry {
+	number, ok := n.shared.numbers[name]
+	if !ok || number >= len(n.entries) {
+		return nil
 	}
+	return n.entries[number]
+}
+
+func (n *Node) entry(name string) *entry {
+	number := n.shared.number(name)
+	if missing := number + 1 - len(n.entries); missing > 0 {
+		n.entries = append(n.entries, make([]*entry, missing)...)
+	}
+	if n.entries[number] == nil {
+		n.entries[number] = n.newEntry(number)
+	}
+	return n.entries[number]
+}
+
+func (n *Node) newEntry(number int) *entry {
+	if len(n.unused) == 0 {
+		n.unused = make([]entry, entriesAtOnce)
+	}
+	e := &n.unused[0]
+	n.unused = n.unused[1:]
+	e.number, e.name = number, n.shared.names[number]
+	e.print = printOf(e.name)
 	return e
 }
 
@@ -136,7 +169,9 @@ func (n *Node) manifest(m Manifest) {
 	if e.live == !m.Gone {
 		return
 	}
-	n.index(e, func() { e.live, e.reason = !m.Gone, 0 })
+	n.out(e)
+	e.live, e.reason = !m.Gone, 0
+	n.in(e)
 	switch {
 	case e.live:
 		n.takeSoon(e)
@@ -144,23 +179,6 @@ func (n *Node) manifest(m Manifest) {
 		n.cancel(e, BecauseGone)
 	case e.Holder == n.me:
 		n.release(e, BecauseGone)
-	}
-}
-
-// index lets change alter whether an entry is live and who holds it.
-func (n *Node) index(e *entry, change func()) {
-	if e.live {
-		delete(n.by[e.Holder], e.name)
-		if len(n.by[e.Holder]) == 0 {
-			delete(n.by, e.Holder)
-		}
-	}
-	change()
-	if e.live && n.by[e.Holder] == nil {
-		n.by[e.Holder] = map[string]*entry{}
-	}
-	if e.live {
-		n.by[e.Holder][e.name] = e
 	}
 }
 

@@ -6,7 +6,9 @@ func (n *Node) observe(e *entry, s Stored) {
 		return
 	}
 	old, was := n.fence(e), e.Holder == n.me
-	n.index(e, func() { e.Stored = s })
+	n.out(e)
+	e.Stored = s
+	n.in(e)
 	// Whatever this node had asked for expected the revision that is past.
 	e.waiting, e.reason = false, 0
 	n.handed(e, was)
@@ -14,7 +16,7 @@ func (n *Node) observe(e *entry, s Stored) {
 	delete(n.releasing, e.name)
 	if was && (e.Holder != n.me || e.Epoch != old.Epoch) {
 		// Who takes a lease from us lives, whatever is said. Two that believe each other dead would else take it in turns.
-		delete(n.dead, e.Holder)
+		n.alive(e.Holder)
 		n.lose(e, old)
 	}
 	if e.Holder == n.me && (!was || e.Epoch != old.Epoch) {

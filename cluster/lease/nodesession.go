@@ -1,6 +1,9 @@
 package lease
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 func (n *Node) renew() {
 	if !n.stop.ended && n.proof.Due(n.now) {
@@ -23,21 +26,29 @@ func (n *Node) renewed(e Renewed) {
 
 // sessions replaces what is known of live sessions. A holder that has come back is left alone from now on.
 func (n *Node) sessions(e Sessions) {
-	clear(n.live)
-	for _, s := range e.Live {
-		n.live[s.ID] = s
-		if !n.dead[s.ID] {
-			n.spare(s.ID)
-		}
+	if told := !e.Grace; told != n.told || !slices.Equal(e.Live, n.named) {
+		n.told, n.named = told, slices.Clone(e.Live)
+		n.rename()
 	}
-	n.told = !e.Grace
 	n.present()
 	// A verdict is of use while there is a session or a lease of its own.
 	maps.DeleteFunc(n.dead, func(id SessionID, _ bool) bool {
 		_, there := n.live[id]
-		return !there && len(n.by[id]) == 0
+		return !there && len(n.crowd.held(id)) == 0
 	})
 	n.takeAll()
+}
+
+// rename takes over the sessions that were named.
+func (n *Node) rename() {
+	clear(n.live)
+	for _, s := range n.named {
+		n.live[s.ID] = s
+		if h := n.crowd.holders[s.ID]; h != nil && !n.dead[s.ID] {
+			h.spare()
+		}
+	}
+	n.judgeAll()
 }
 
 // present lets an authority know at once that there is this session, if it does not.
@@ -50,18 +61,26 @@ func (n *Node) present() {
 func (n *Node) verdict(v Verdict) {
 	if v.Dead {
 		n.dead[v.ID] = true
+		n.rejudge(v.ID)
 		n.takeAll()
 		return
 	}
-	delete(n.dead, v.ID)
-	if n.takeable(v.ID) == 0 {
-		n.spare(v.ID)
+	n.alive(v.ID)
+}
+
+// alive forgets that a session was declared dead.
+func (n *Node) alive(id SessionID) {
+	delete(n.dead, id)
+	n.rejudge(id)
+	if h := n.crowd.holders[id]; h != nil && h.why == 0 {
+		h.spare()
 	}
 }
 
-// spare forgets since when the leases of a holder have been takeable.
-func (n *Node) spare(id SessionID) {
-	for _, e := range n.by[id] {
-		e.reason = 0
+// rejudge notes that a session has become another.
+func (n *Node) rejudge(id SessionID) {
+	n.crowd.seats = nil
+	if h := n.crowd.holders[id]; h != nil {
+		n.judge(h)
 	}
 }

@@ -14,12 +14,16 @@ func (n *Node) share() {
 	if !n.able() {
 		return
 	}
-	seats, fair := n.seats()
+	seated, fair := n.seats()
 	b := &n.balance
 	if n.now-b.since < settle || n.now < b.next || n.now < b.shyUntil {
 		return
 	}
 	b.next = n.now + batchEvery
+	if len(n.mine)-len(n.releasing) <= fair.low {
+		return
+	}
+	seats := counted(seated)
 	free := n.unheld(seats)
 	for i := range seats {
 		if seats[i].id == n.me {
@@ -31,16 +35,13 @@ func (n *Node) share() {
 		return
 	}
 	for _, name := range giveaways(n.me.Node, n.idle(), min(surplus, batch(len(n.mine)))) {
-		n.release(n.entries[name], BecauseShare)
+		n.release(n.find(name), BecauseShare)
 	}
 }
 
 // unheld counts the manifests that none of the seats holds.
 func (n *Node) unheld(seats []seat) int {
-	free := len(n.releasing)
-	for _, held := range n.by {
-		free += len(held)
-	}
+	free := len(n.releasing) + n.crowd.manifests
 	for _, s := range seats {
 		free -= s.held
 	}

@@ -3,11 +3,19 @@ package lease
 // Score is how well a node suits a manifest, by rendezvous hashing: each manifest goes to the node that scores highest, so a node that
 // comes or goes moves only what is its own. Boots do not count: a node that comes back gets back what it had.
 func Score(node, manifest string) uint64 {
-	const offset, separator = 14695981039346656037, 0xff
-	return mix(fnv((fnv(offset, node)^separator)*fnvPrime, manifest))
+	return mix(fnv(scoreSeed(node), manifest))
 }
 
-const fnvPrime = 1099511628211
+// scoreSeed is where all scores of a node begin.
+func scoreSeed(node string) uint64 {
+	const separator = 0xff
+	return (fnv(fnvOffset, node) ^ separator) * fnvPrime
+}
+
+// printOf is a number that stands for a name.
+func printOf(name string) uint64 { return mix(fnv(fnvOffset, name)) }
+
+const fnvOffset, fnvPrime = 14695981039346656037, 1099511628211
 
 // fnv goes on with an FNV-1a hash.
 func fnv(h uint64, s string) uint64 {
@@ -49,37 +57,4 @@ func (s share) class(held int) int {
 		return 1
 	}
 	return 2
-}
-
-// before tells whether a is to get the manifest rather than b.
-func (s share) before(manifest string, a, b seat) bool {
-	if x, y := s.class(a.held), s.class(b.held); x != y {
-		return x < y
-	}
-	if x, y := Score(a.id.Node, manifest), Score(b.id.Node, manifest); x != y {
-		return x > y
-	}
-	return a.id.Compare(b.id) < 0
-}
-
-// rank is how many others are to get the manifest rather than the node, and the seat of the first of all.
-func (s share) rank(manifest string, seats []seat, me SessionID) (rank, first int) {
-	mine := -1
-	for i := range seats {
-		if s.before(manifest, seats[i], seats[first]) {
-			first = i
-		}
-		if seats[i].id == me {
-			mine = i
-		}
-	}
-	if mine < 0 {
-		return len(seats), first
-	}
-	for i := range seats {
-		if i != mine && s.before(manifest, seats[i], seats[mine]) {
-			rank++
-		}
-	}
-	return rank, first
 }

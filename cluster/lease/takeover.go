@@ -7,6 +7,8 @@ type view struct {
 	me   SessionID
 	live map[SessionID]Session
 	dead map[SessionID]bool
+	// named is what live was made of.
+	named []Session
 	// told is set once the authority has named all live sessions: until then nobody is known to have expired.
 	told bool
 }

@@ -20,7 +20,9 @@ type world struct {
 	manifests map[string]*truth
 	ordered   []string
 	authority *Authority
-	clock     clock
+	// shared is set in every other world: there the nodes share their plans.
+	shared *Shared
+	clock  clock
 	// disturbed is when something last happened that no node is to blame for, graced when the authority changed.
 	disturbed, graced time.Duration
 	// grace is set while the authority is new, graceEnds when that was seen last.
@@ -134,6 +136,9 @@ func (w *world) latency() time.Duration {
 func newWorld(seed uint64, trace *strings.Builder) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 7)), manifests: map[string]*truth{}, reached: map[string]int{}, trace: trace}
 	w.clock = w.anyClock()
+	if seed%2 == 0 {
+		w.shared = Share()
+	}
 	w.authority = NewAuthority(w.clock.at(0))
 	for i := range 2 + w.rng.IntN(4) {
 		w.nodes = append(w.nodes, &machine{name: fmt.Sprint("n", i), clock: w.anyClock(), frozen: -time.Hour, slandered: -time.Hour})
@@ -163,12 +168,19 @@ func (w *world) start(m *machine) {
 	}
 	m.boot++
 	m.id = SessionID{m.name, fmt.Sprint(m.boot)}
-	m.node, m.up, m.paused, m.stopping, m.waiting = New(m.id), true, false, false, nil
+	m.node, m.up, m.paused, m.stopping, m.waiting = NewWith(m.id, w.shares()), true, false, false, nil
 	m.work, m.renewed = map[string]*work{}, w.now
 	w.disturb()
 	w.note("%s starts", m.id)
 	w.resync(m)
 	w.ticking(m, m.boot)
+}
+
+func (w *world) shares() *Shared {
+	if w.shared == nil {
+		return &Shared{}
+	}
+	return w.shared
 }
 
 func (w *world) disturb() { w.disturbed = w.now }
