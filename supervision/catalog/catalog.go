@@ -156,7 +156,7 @@ func Row(name string) supervision.Spec {
 }
 
 func find(name string) (e Entry, ok bool) {
-	for _, e := range Rows {
+	for _, e := range everyRow() {
 		if e.Spec.Row == name {
 			return e, true
 		}

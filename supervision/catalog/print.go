@@ -16,7 +16,7 @@ func Print(w io.Writer) error {
 	curves := &notes[core.Backoff]{}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ROW\tCLASS\tRESTART\tSTART\tHANG\tSTOP\tMAILBOX\tPANIC\tHANG\tERROR\tBIND\tDOES")
-	for _, e := range Rows {
+	for _, e := range everyRow() {
 		s := e.Spec
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d %s\t", s.Row, e.Class, s.Restart, s.StartTimeout, s.HangAfter, s.StopTimeout, s.Mailbox.Limit, s.Mailbox.Overflow)
 		for _, cell := range s.Policy {
@@ -25,7 +25,7 @@ func Print(w io.Writer) error {
 		fmt.Fprintln(t, e.Does)
 	}
 	fmt.Fprintln(t, "\nGROUP\tSTRATEGY\tBURST\tWITHIN\tSUSTAINED\tWITHIN\tABANDONED")
-	for _, e := range Rows {
+	for _, e := range everyRow() {
 		if g := e.Spec.Group; e.Spec.Kind == core.Supervisor {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%s\t%d\n",
 				e.Spec.Row, g.Strategy, g.Intensity.Max, g.Intensity.Within, g.Sustained.Max, g.Sustained.Within, g.MaxAbandoned)

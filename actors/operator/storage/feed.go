@@ -13,7 +13,7 @@ import (
 type feeds struct {
 	back   backend
 	mu     sync.Mutex
-	all    map[*feed]struct{}
+	all    []*feed
 	closed bool
 }
 
@@ -43,7 +43,7 @@ func (f Filter) wants(marked string) bool {
 func (s *feeds) changed(keys []string) {
 	s.mu.Lock()
 	var tell []func()
-	for f := range s.all {
+	for _, f := range s.all {
 		if f.add(keys) {
 			tell = append(tell, f.notify)
 		}
@@ -72,7 +72,7 @@ func (s *feeds) watch(from Revision, filter Filter, notify func()) (Feed, error)
 		s.mu.Unlock()
 		return nil, ErrClosed
 	}
-	s.all[f] = struct{}{}
+	s.all = append(s.all, f)
 	s.mu.Unlock()
 	// What is written from here on is told; what was written before is looked up.
 	keys, err := since(s.back, from)
@@ -111,7 +111,7 @@ func since(b backend, from Revision) (keys []string, err error) {
 // Take implements Feed.
 func (f *feed) Take() ([]Change, error) {
 	f.of.mu.Lock()
-	_, open := f.of.all[f]
+	open := slices.Contains(f.of.all, f)
 	dirty := f.dirty
 	f.dirty = map[string]struct{}{}
 	f.of.mu.Unlock()
@@ -169,14 +169,14 @@ func state(t table, marked string, keysOnly bool, now Revision) (Change, error) 
 func (f *feed) Close() {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
-	delete(f.of.all, f)
+	f.of.all = slices.DeleteFunc(f.of.all, func(o *feed) bool { return o == f })
 }
 
 func (s *feeds) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	clear(s.all)
+	s.all = nil
 }
 
 // holders are the sessions that hold leases.

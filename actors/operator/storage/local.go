@@ -43,7 +43,7 @@ func (d directWriter) do(ctx context.Context, write func(*txn) error) error {
 
 // newLocal makes a store on a backend whose leases the sessions hold; newWriter chooses how it writes.
 func newLocal(back backend, o options, holders []lease.SessionID, newWriter func(b backend, committed func([]string)) writer) *local {
-	f := &feeds{back: back, all: map[*feed]struct{}{}}
+	f := &feeds{back: back}
 	return &local{back: back, writer: newWriter(back, f.changed), feeds: f, sessions: newSessions(o.clock, holders)}
 }
 

@@ -23,12 +23,12 @@ type sessions struct {
 	// due is when the authority is to be looked at again, stop what prevents it.
 	due    lease.Instant
 	stop   func() bool
-	feeds  map[*sessionFeed]struct{}
+	feeds  []*sessionFeed
 	closed bool
 }
 
 func newSessions(clock supervision.Clock, holders []lease.SessionID) *sessions {
-	s := &sessions{clock: clock, began: clock.Now(), dead: map[lease.SessionID]bool{}, feeds: map[*sessionFeed]struct{}{}}
+	s := &sessions{clock: clock, began: clock.Now(), dead: map[lease.SessionID]bool{}}
 	s.authority = lease.NewAuthority(0, holders...)
 	s.announce(false) // for the first appointment
 	return s
@@ -134,7 +134,7 @@ func (s *sessions) news(now lease.Instant) (tell []func()) {
 		return nil
 	}
 	s.told = m
-	for f := range s.feeds {
+	for _, f := range s.feeds {
 		f.fresh = true
 		tell = append(tell, f.notify)
 	}
@@ -155,7 +155,7 @@ type sessionFeed struct {
 func (s *sessions) watch(notify func()) SessionFeed {
 	f := &sessionFeed{of: s, notify: notify, fresh: true}
 	s.mu.Lock()
-	s.feeds[f] = struct{}{}
+	s.feeds = append(s.feeds, f)
 	s.mu.Unlock()
 	notify()
 	return f
@@ -178,5 +178,5 @@ func (f *sessionFeed) Take() (Membership, bool) {
 func (f *sessionFeed) Close() {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
-	delete(f.of.feeds, f)
+	f.of.feeds = slices.DeleteFunc(f.of.feeds, func(o *sessionFeed) bool { return o == f })
 }
