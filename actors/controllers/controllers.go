@@ -14,6 +14,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/controllers/gc"
 	"github.com/nodeactor/nodeactor/actors/controllers/namespace"
 	"github.com/nodeactor/nodeactor/actors/controllers/nodelifecycle"
+	"github.com/nodeactor/nodeactor/actors/controllers/replicagroup"
 	"github.com/nodeactor/nodeactor/actors/controllers/replicaset"
 	"github.com/nodeactor/nodeactor/actors/controllers/rootca"
 	"github.com/nodeactor/nodeactor/actors/controllers/serviceaccount"
@@ -40,6 +41,8 @@ type Deps struct {
 	RootCA func() []byte
 	// Heartbeats tells of nodes this process hears itself, beside their stored leases; nil when silence is not to be judged.
 	Heartbeats nodelifecycle.Heartbeats
+	// ReplicaGroups is what can be switched about ReplicaGroups.
+	ReplicaGroups replicagroup.Options
 }
 
 // All lists the controllers, in the order of the tree.
@@ -54,6 +57,7 @@ func All(d Deps) []kube.Controller {
 		endpoints.New(d.Client, d.Events.For(endpoints.Component)),
 		endpointslice.New(d.Client, d.Events.For(endpointslice.Component)),
 		nodelifecycle.New(d.Client, d.Clock, d.Events.For(nodelifecycle.Component), d.Heartbeats),
+		replicagroup.New(d.Client, d.Clock, d.Events.For(replicagroup.Component), d.Log, d.ReplicaGroups),
 	}
 }
 

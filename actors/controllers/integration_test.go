@@ -25,6 +25,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/controllers"
+	"github.com/nodeactor/nodeactor/actors/controllers/replicagroup"
 	"github.com/nodeactor/nodeactor/actors/hotloop"
 	"github.com/nodeactor/nodeactor/actors/operator/kube"
 	"github.com/nodeactor/nodeactor/cluster/identity"
@@ -90,6 +91,7 @@ func newPlaneOver(t *testing.T, between func(http.RoundTripper) http.RoundTrippe
 	p.client, p.dynamic = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 	config = api.InProcess(identity.AdminUser, identity.MastersGroup)
 	config.Transport = p.breaker.Guard(between(config.Transport))
+	p.must(replicagroup.Define(ctx, p.client.Discovery().RESTClient()))
 	p.start(log, config)
 	return p
 }
