@@ -26,6 +26,8 @@ const (
 	maxValue = 256 << 10
 	// maxErrorText is how much of an error is kept in the status, in bytes.
 	maxErrorText = 1024
+	// commitTimeout bounds the write of what a pass came to. It is shorter than the time a pass is waited for beyond its own.
+	commitTimeout = 5 * time.Second
 	// maxKind bounds the name of a kind.
 	maxKind = 63
 )

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,8 +50,8 @@ type result struct {
 	state *State
 	// finalized is set when the code was Finalize.
 	finalized bool
-	// panicked is set when it panicked, interrupted when the pass was called off before it returned.
-	panicked, interrupted bool
+	// interrupted is set when its error says nothing of the manifest.
+	interrupted bool
 }
 
 // decide says what is to be stored of a pass and when the next one is.
@@ -63,8 +62,8 @@ func decide(rec Record, res result, backoff BackoffPolicy, env Env) (Change, Out
 		res.err = err
 	}
 	switch {
-	case res.err != nil && (res.interrupted || isNoFailure(res.err)):
-		return Change{}, interrupted(res.err)
+	case res.interrupted:
+		return Change{}, Outcome{Verdict: Interrupted, Err: res.err}
 	case res.err != nil:
 		return failed(rec, res.err, backoff, env, now)
 	}
@@ -73,19 +72,6 @@ func decide(rec Record, res result, backoff BackoffPolicy, env Env) (Change, Out
 		out.After = wait
 	}
 	return succeeded(rec, res, env), out
-}
-
-// isNoFailure tells errors that say nothing of the manifest.
-func isNoFailure(err error) bool {
-	return errors.Is(err, ErrFenced) || errors.Is(err, context.Canceled)
-}
-
-// interrupted is the outcome of a pass that says nothing of the manifest.
-func interrupted(err error) Outcome {
-	if errors.Is(err, ErrNotFound) {
-		return Outcome{Verdict: Gone}
-	}
-	return Outcome{Verdict: Interrupted, Err: err}
 }
 
 // succeeded is what is stored of a pass that ended well.
@@ -168,12 +154,20 @@ func without(a, b []string) []string {
 // Due is when the next pass of a manifest may begin, from its record alone: whoever takes it over does not begin hot. A new
 // specification does not wait for what failed of the old one.
 func (r *Runner[S]) Due(rec Record, now time.Time) time.Time {
-	next := rec.Status.NextTry
-	if rec.Hash != rec.Status.ObservedHash || !next.After(now) {
+	if rec.Hash != rec.Status.ObservedHash {
 		return now
 	}
-	if latest := now.Add(r.cfg.Backoff.longest()); next.After(latest) && rec.Status.Phase != PhaseParked {
-		return latest // the clock of who stored it was ahead
+	return due(rec.Status.NextTry, rec.Status.Phase == PhaseParked, r.cfg.Backoff, now)
+}
+
+// due is a stored time of the next try as it counts here and now: the clock of who stored it may have been ahead, and then no back-off takes
+// longer than the longest.
+func due(next time.Time, parked bool, backoff BackoffPolicy, now time.Time) time.Time {
+	if !next.After(now) {
+		return now
+	}
+	if latest := now.Add(backoff.longest()); next.After(latest) && !parked {
+		return latest
 	}
 	return next
 }

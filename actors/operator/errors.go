@@ -3,6 +3,8 @@ package operator
 import (
 	"errors"
 
+	"github.com/nodeactor/nodeactor/actors/operator/engine"
+	"github.com/nodeactor/nodeactor/actors/operator/storage"
 	"github.com/nodeactor/nodeactor/cluster/lease"
 )
 
@@ -29,11 +31,14 @@ var ErrUndeclaredRead = errors.New("the operator does not declare this read")
 var ErrNotInPass = errors.New("the context is not that of a pass")
 
 // ErrTooLarge is returned when a specification or status is larger than a manifest may be.
-var ErrTooLarge = errors.New("too large")
+var ErrTooLarge = storage.ErrTooLarge
+
+// ErrName is returned when a namespace or name has characters that none may have.
+var ErrName = storage.ErrName
 
 // ErrManifestChanged is returned when a pass changed what belongs to the user: name, namespace or specification. Nothing else of the
 // pass is stored.
 var ErrManifestChanged = errors.New("only the status, conditions and finalizers are the operator's to change")
 
 // ErrRequeuePast is returned when a pass asks to run again at a time that has passed. Ask for a positive duration.
-var ErrRequeuePast = errors.New("the time to run again is in the past")
+var ErrRequeuePast = engine.ErrRequeuePast

@@ -2,10 +2,12 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nodeactor/nodeactor/cluster/lease"
+	"github.com/nodeactor/nodeactor/supervision"
 )
 
 // Env is what a pass needs of the place it runs in: standalone, inside a node, or under test.
@@ -20,9 +22,11 @@ type Env struct {
 	Check func(ctx context.Context) error
 	// Reader is what Get and List read from; nil when the operator declares no reads.
 	Reader Reader
+	// Once remembers which manifests were finalized; nil remembers none.
+	Once *Once
 	// Commit stores a change of the manifest under the fence, on top of what others have changed of it meanwhile, and returns the
-	// record as it is then. ErrNotFound is returned when the manifest is gone, ErrFenced when the lease is lost. It must be able to run
-	// while a panic is under way, when the pass's context is about to end.
+	// record as it is then. ErrNotFound is returned when the manifest is gone, ErrFenced when the lease is lost, ErrTooLarge when it does not
+	// fit. Its context is bounded, and does not end with the pass.
 	Commit func(ctx context.Context, c Change) (Record, error)
 }
 
@@ -47,11 +51,13 @@ const (
 	Succeeded Verdict = iota + 1
 	// Failed: it is to be run again after the back-off, and the failure is stored.
 	Failed
-	// Interrupted: it was called off, or its lease was lost, or the store did not answer. That is no failure of the manifest: nothing is
-	// stored, and it is to be run again when it may be.
+	// Interrupted: it was called off, or its lease was lost. That is no failure of the manifest: nothing is stored, and it is to be run
+	// again when it may be.
 	Interrupted
 	// Gone: there is nothing more to do for the manifest.
 	Gone
+	// Unanswered: the store did not answer, so that nobody knows what is stored.
+	Unanswered
 )
 
 // Runner runs passes of an operator, one manifest and one pass at a time. It decides what a pass comes to, and keeps nothing between passes.
@@ -96,9 +102,9 @@ func (r *Runner[S]) Config() OperatorConfig { return r.cfg }
 func (r *Runner[S]) Pass(ctx context.Context, rec Record, env Env) Outcome {
 	step := r.plan(rec)
 	if step == stepHold {
-		held, err := env.Commit(ctx, Change{AddFinalizers: []string{finalizerName}})
+		held, err := commit(ctx, env, Change{AddFinalizers: []string{finalizerName}})
 		if err != nil {
-			return interrupted(err)
+			return unstored(err)
 		}
 		rec, step = held, r.plan(held)
 	}
@@ -121,12 +127,12 @@ func (r *Runner[S]) run(ctx context.Context, step step, rec Record, env Env) (ou
 			return
 		}
 		v := recover()
-		r.settle(context.WithoutCancel(ctx), rec, env, result{err: fmt.Errorf("the pass panicked: %v", v), panicked: true})
+		r.settle(ctx, rec, env, result{err: fmt.Errorf("the pass panicked: %v", v)})
 		if v != nil {
 			panic(v) // within the deferred call, so that the stack of its cause is still there for whoever contains it
 		}
 	}()
-	res := r.call(context.WithValue(ctx, passKey{}, &running{env, r.reads}), step, state)
+	res := r.call(context.WithValue(ctx, passKey{}, &running{env, r.reads}), step, state, env.Once)
 	returned = true
 	if res.err == nil {
 		res.err = unchanged(before, rec.Key(), state.Manifest)
@@ -145,25 +151,74 @@ func copyOf[S Specification](rec Record) (m Manifest[S], text []byte, err error)
 }
 
 // call is the operator's own code.
-func (r *Runner[S]) call(ctx context.Context, step step, state *ManifestState[S]) (res result) {
-	res.finalized = step == stepFinalize
-	if res.finalized {
-		res.err = r.finalizer.Finalize(ctx, state)
+func (r *Runner[S]) call(ctx context.Context, step step, state *ManifestState[S], once *Once) (res result) {
+	if step != stepFinalize {
+		res.action, res.err = r.op.Reconcile(ctx, state)
 		return res
 	}
-	res.action, res.err = r.op.Reconcile(ctx, state)
+	uid := state.Manifest.UID
+	res.finalized = true
+	if once.has(uid) {
+		return res
+	}
+	if res.err = r.finalizer.Finalize(ctx, state); res.err == nil {
+		once.add(uid)
+	}
 	return res
 }
 
 // settle stores what a pass came to.
 func (r *Runner[S]) settle(ctx context.Context, rec Record, env Env, res result) Outcome {
-	res.interrupted = ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded
+	res.interrupted = interruptedBy(ctx, env, res.err)
 	change, out := decide(rec, res, r.cfg.Backoff, env)
 	if change.empty() {
 		return out
 	}
-	if _, err := env.Commit(ctx, change); err != nil {
-		return interrupted(err)
+	_, err := commit(ctx, env, change)
+	switch {
+	case errors.Is(err, ErrTooLarge) && res.err == nil:
+		res.err = err
+		return r.settle(ctx, rec, env, res)
+	case err != nil:
+		return unstored(err)
+	}
+	if res.finalized && out.Verdict == Succeeded {
+		env.Once.forget(rec.UID)
 	}
 	return out
+}
+
+// interruptedBy tells whether an error says nothing of the manifest: the pass was called off, or its lease is really lost.
+func interruptedBy(ctx context.Context, env Env, err error) bool {
+	switch {
+	case err == nil:
+		return false
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return true
+	case !errors.Is(err, ErrFenced):
+		return false
+	}
+	return supervision.CheckFence(ctx) != nil || env.Check != nil && env.Check(ctx) != nil
+}
+
+// commit stores a change in a time of its own: what a pass came to is worth storing also when the pass has had its time, and whether it may
+// be is for the fence to say.
+func commit(ctx context.Context, env Env, c Change) (Record, error) {
+	if supervision.CheckFence(ctx) != nil {
+		return Record{}, ErrFenced
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	return env.Commit(ctx, c)
+}
+
+// unstored is the outcome of a pass that could not be stored.
+func unstored(err error) Outcome {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Outcome{Verdict: Gone}
+	case errors.Is(err, ErrFenced):
+		return Outcome{Verdict: Interrupted, Err: err}
+	}
+	return Outcome{Verdict: Unanswered, Err: err}
 }

@@ -61,17 +61,73 @@ func TestAFailedPassStoresTheFailureAlone(t *testing.T) {
 }
 
 func TestInterruptedPassesStoreNothing(t *testing.T) {
-	for _, err := range []error{ErrFenced, fmt.Errorf("cannot write: %w", ErrFenced), context.Canceled} {
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	lost := func(context.Context) error { return ErrFenced }
+	for name, test := range map[string]struct {
+		err   error
+		ctx   context.Context
+		check func(context.Context) error
+		want  Verdict
+	}{
+		"called off":                      {errBroken, cancelled, nil, Interrupted},
+		"the lease is lost":               {fmt.Errorf("cannot print: %w", ErrFenced), context.Background(), lost, Interrupted},
+		"another store's fence":           {ErrFenced, context.Background(), func(context.Context) error { return nil }, Failed},
+		"a context of the operator's own": {context.Canceled, context.Background(), lost, Failed},
+	} {
 		d := newDesk(t, site{})
-		out := d.pass(Func[site](func(context.Context, *ManifestState[site]) (Action, error) { return None(), err }), OperatorConfig{})
-		if out.Verdict != Interrupted || d.commits != 0 {
-			t.Errorf("%v: %+v after %d writes", err, out, d.commits)
+		d.ctx, d.check = test.ctx, test.check
+		out := d.pass(Func[site](func(context.Context, *ManifestState[site]) (Action, error) { return None(), test.err }), OperatorConfig{})
+		if out.Verdict != test.want || (d.commits == 0) != (test.want == Interrupted) {
+			t.Errorf("%s: %+v after %d writes", name, out, d.commits)
 		}
 	}
-	d := newDesk(t, site{})
-	d.refuse = ErrFenced
-	if out := d.pass(Func[site](build), OperatorConfig{}); out.Verdict != Interrupted || !errors.Is(out.Err, ErrFenced) {
-		t.Errorf("a write that came too late: %+v", out)
+}
+
+func TestWhatBecomesOfAPassThatCannotBeStored(t *testing.T) {
+	for refuse, want := range map[error]Verdict{ErrFenced: Interrupted, ErrNotFound: Gone, errBroken: Unanswered} {
+		d := newDesk(t, site{})
+		d.refuse = refuse
+		if out := d.pass(Func[site](build), OperatorConfig{}); out.Verdict != want {
+			t.Errorf("%v: %+v", refuse, out)
+		}
+	}
+}
+
+func TestAPassThatEndedWellIsStoredThoughItWasCalledOff(t *testing.T) {
+	d := newDesk(t, site{Pages: 2})
+	ctx, cancel := context.WithCancel(context.Background())
+	d.ctx = ctx
+	out := d.pass(Func[site](func(ctx context.Context, s *ManifestState[site]) (Action, error) {
+		cancel()
+		return build(ctx, s)
+	}), OperatorConfig{})
+	if out.Verdict != Succeeded || d.rec.Status.Phase != PhaseReady {
+		t.Errorf("%+v, stored %+v", out, d.rec.Status)
+	}
+}
+
+func TestAFinalizerIsNotRunAgainBecauseTheStoreWasAway(t *testing.T) {
+	finalized := 0
+	op := builder{reconcile: build, finalize: func(context.Context, *ManifestState[site]) error { finalized++; return nil }}
+	r, err := NewRunner[site](op, OperatorConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, once := newDesk(t, site{}), &Once{}
+	pass := func() Verdict {
+		env := d.env()
+		env.Once = once
+		return r.Pass(d.ctx, d.rec, env).Verdict
+	}
+	pass()
+	d.rec.Deleted, d.refuse = noon, errBroken
+	if a, b := pass(), pass(); a != Unanswered || b != Unanswered {
+		t.Fatalf("while the store was away: %v, %v", a, b)
+	}
+	d.refuse = nil
+	if got := pass(); got != Succeeded || !d.gone || finalized != 1 || len(once.uids) != 0 {
+		t.Errorf("%v after %d runs of the finalizer, gone %t, remembered %v", got, finalized, d.gone, once.uids)
 	}
 }
 

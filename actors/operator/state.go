@@ -29,12 +29,14 @@ type State struct {
 	finalizers []string
 }
 
-// newState is the state of a record before a pass.
+// newState is the state of a record before a pass. That it was paused for writing in circles is over.
 func newState(r Record, fence lease.Fence, now time.Time) State {
-	return State{
+	s := State{
 		now: now, deleting: r.Deleting(), attempts: r.Status.Attempts, fence: fence, value: r.Status.Value,
 		conditions: slices.Clone(r.Status.Conditions), finalizers: slices.Clone(r.Finalizers),
 	}
+	s.RemoveCondition(ConditionHotLoop)
+	return s
 }
 
 // Status reads what was stored by SetStatus last into a variable, which is left as it is when nothing was.

@@ -35,10 +35,13 @@ type desk struct {
 	// refuse is what commits fail of.
 	refuse error
 	fence  lease.Fence
+	// check is what the store says of the lease; ctx is that of passes.
+	check func(context.Context) error
+	ctx   context.Context
 }
 
 func newDesk(t *testing.T, spec site) *desk {
-	d := &desk{t: t, now: noon}
+	d := &desk{t: t, now: noon, ctx: context.Background()}
 	d.rec = Record{Metadata: Metadata{Name: "one", UID: "u1", Created: noon}, Status: Status{Phase: PhasePending}}
 	d.specify(spec)
 	return d
@@ -55,7 +58,7 @@ func (d *desk) specify(spec site) {
 }
 
 func (d *desk) env() Env {
-	return Env{Now: func() time.Time { return d.now }, Jitter: 0.5, Fence: d.fence, Commit: d.commit}
+	return Env{Now: func() time.Time { return d.now }, Jitter: 0.5, Fence: d.fence, Check: d.check, Commit: d.commit}
 }
 
 func (d *desk) commit(ctx context.Context, c Change) (Record, error) {
@@ -79,7 +82,7 @@ func (d *desk) pass(op Operator[site], cfg OperatorConfig) Outcome {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return r.Pass(context.Background(), d.rec, d.env())
+	return r.Pass(d.ctx, d.rec, d.env())
 }
 
 // builder is an operator of functions.
