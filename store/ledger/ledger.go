@@ -6,21 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
-	"golang.org/x/sys/unix"
 
-	"github.com/nodeactor/nodeactor/store/boltcheck"
+	"github.com/nodeactor/nodeactor/store/boltfile"
 )
 
 const (
-	// lockWait bounds how long Open waits for another process to let go of the file.
-	lockWait = 50 * time.Millisecond
-	// fileMode keeps the ledger to its owner: it may name secrets' mounts and join keys.
-	fileMode = 0o600
-	// dirMode is the mode of the directory made for the ledger.
+	// dirMode is the mode of the directory made for the ledger: it may name secrets' mounts and join keys.
 	dirMode = 0o700
 	// remedy is the way out of a damaged ledger.
 	remedy = "move it away and start again: it holds what this host knows about its own pods, which are then started anew"
@@ -28,9 +21,9 @@ const (
 
 var (
 	// ErrLocked is returned when another process has the ledger open.
-	ErrLocked = errors.New("in use by another process")
+	ErrLocked = boltfile.ErrLocked
 	// ErrCorrupt is returned when the file is not a ledger, or is damaged.
-	ErrCorrupt = boltcheck.ErrCorrupt
+	ErrCorrupt = boltfile.ErrCorrupt
 	// ErrName is returned when a bucket or key is empty.
 	ErrName = errors.New("bucket and key must not be empty")
 )
@@ -47,7 +40,7 @@ func Open(path string) (*Ledger, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, fmt.Errorf("cannot open ledger %s: %w", path, err)
 	}
-	db, err := openFile(path)
+	db, err := boltfile.OpenDB(path)
 	if errors.Is(err, ErrCorrupt) {
 		return nil, fmt.Errorf("cannot open ledger %s: %w; %s", path, err, remedy)
 	}
@@ -55,34 +48,6 @@ func Open(path string) (*Ledger, error) {
 		return nil, fmt.Errorf("cannot open ledger %s: %w", path, err)
 	}
 	return &Ledger{path: path, db: db}, nil
-}
-
-// openFile looks at the file before bbolt maps it: what bbolt cannot walk ends the process.
-func openFile(path string) (*bbolt.DB, error) {
-	if err := boltcheck.File(path); err != nil {
-		if held(path) { // by a process that writes, so that what was read need not fit together
-			return nil, ErrLocked
-		}
-		return nil, err
-	}
-	db, err := bbolt.Open(path, fileMode, &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType})
-	switch {
-	case errors.Is(err, berrors.ErrTimeout):
-		return nil, ErrLocked
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return db, err
-}
-
-// held tells whether another process has the file locked, as bbolt does while it is open.
-func held(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
 // Path is the file the ledger lives in.
