@@ -21,8 +21,8 @@ type crowd struct {
 // holder is a session that holds leases or may get some.
 type holder struct {
 	id SessionID
-	// seed is where the scores of its node begin, print its part in prints.
-	seed, print uint64
+	// node is the print of its node, print its own.
+	node, print uint64
 	held        []*entry
 	// why its leases may be taken, 0 when they may not; marked when since when is noted in them.
 	why    Reason
@@ -35,7 +35,7 @@ func newCrowd() crowd { return crowd{holders: map[SessionID]*holder{}} }
 func (n *Node) holder(id SessionID) *holder {
 	h := n.crowd.holders[id]
 	if h == nil {
-		h = &holder{id: id, seed: scoreSeed(id.Node), print: printOf(id.Node + "/" + id.Boot)}
+		h = &holder{id: id, node: printOf(id.Node), print: printOf(id.Node + "/" + id.Boot)}
 		n.crowd.holders[id] = h
 		n.judge(h)
 	}
@@ -54,19 +54,17 @@ func (n *Node) judge(h *holder) {
 	}
 }
 
-// judgeAll judges everybody, and forgets those of whom nothing is left.
+// judgeAll judges everybody.
 func (n *Node) judgeAll() {
-	for id, h := range n.crowd.holders {
-		if _, live := n.live[id]; !live && len(h.held) == 0 {
-			delete(n.crowd.holders, id)
-		}
-	}
-	n.crowd.gone, n.crowd.seats = nil, nil
 	for _, h := range n.crowd.holders {
-		if h.why = n.takeable(h.id); h.why != 0 {
-			n.crowd.gone = append(n.crowd.gone, h)
-		}
+		n.judge(h)
 	}
+}
+
+// forget drops a holder of which nothing is left.
+func (n *Node) forget(h *holder) {
+	delete(n.crowd.holders, h.id)
+	n.crowd.gone = slices.DeleteFunc(n.crowd.gone, func(o *holder) bool { return o == h })
 }
 
 // out takes an entry out of the crowd, before it becomes another; in puts it back.
@@ -82,6 +80,9 @@ func (n *Node) out(e *entry) {
 	h.held = h.held[:last]
 	c.manifests--
 	c.print -= mix(e.print ^ h.print)
+	if _, live := n.live[h.id]; last == 0 && h.why != 0 && h.why != BecauseFree && !live {
+		n.forget(h)
+	}
 }
 
 func (n *Node) in(e *entry) {

@@ -26,9 +26,12 @@ func (n *Node) renewed(e Renewed) {
 
 // sessions replaces what is known of live sessions. A holder that has come back is left alone from now on.
 func (n *Node) sessions(e Sessions) {
-	if told := !e.Grace; told != n.told || !slices.Equal(e.Live, n.named) {
-		n.told, n.named = told, slices.Clone(e.Live)
-		n.rename()
+	if !slices.Equal(e.Live, n.named) {
+		n.rename(e.Live)
+	}
+	if told := !e.Grace; told != n.told {
+		n.told = told
+		n.judgeAll()
 	}
 	n.present()
 	// A verdict is of use while there is a session or a lease of its own.
@@ -39,17 +42,26 @@ func (n *Node) sessions(e Sessions) {
 	n.takeAll()
 }
 
-// rename takes over the sessions that were named.
-func (n *Node) rename() {
-	clear(n.live)
-	for _, s := range n.named {
-		n.live[s.ID] = s
-		if h := n.crowd.holders[s.ID]; h != nil && !n.dead[s.ID] {
-			h.spare()
+// rename takes over the sessions that are named now, and judges those anew of which something else was said before.
+func (n *Node) rename(live []Session) {
+	before := n.named
+	n.named = slices.Clone(live)
+	slices.SortFunc(n.named, compareSessions)
+	for _, s := range before {
+		if at, still := slices.BinarySearchFunc(n.named, s, compareSessions); !still || n.named[at] != s {
+			delete(n.live, s.ID)
+			n.rejudge(s.ID)
 		}
 	}
-	n.judgeAll()
+	for _, s := range n.named {
+		if n.live[s.ID] != s {
+			n.live[s.ID] = s
+			n.rejudge(s.ID)
+		}
+	}
 }
+
+func compareSessions(a, b Session) int { return a.ID.Compare(b.ID) }
 
 // present lets an authority know at once that there is this session, if it does not.
 func (n *Node) present() {
@@ -72,15 +84,20 @@ func (n *Node) verdict(v Verdict) {
 func (n *Node) alive(id SessionID) {
 	delete(n.dead, id)
 	n.rejudge(id)
-	if h := n.crowd.holders[id]; h != nil && h.why == 0 {
-		h.spare()
-	}
 }
 
-// rejudge notes that a session has become another.
+// rejudge notes that a session has become another. One that is live holds on to what it has from now on; one of which nothing is left
+// is forgotten.
 func (n *Node) rejudge(id SessionID) {
 	n.crowd.seats = nil
-	if h := n.crowd.holders[id]; h != nil {
-		n.judge(h)
+	h := n.crowd.holders[id]
+	if h == nil {
+		return
+	}
+	if n.judge(h); h.why == 0 {
+		h.spare()
+	}
+	if _, live := n.live[id]; !live && len(h.held) == 0 {
+		n.forget(h)
 	}
 }

@@ -1,28 +1,23 @@
 package lease
 
+import "math/bits"
+
 // Score is how well a node suits a manifest, by rendezvous hashing: each manifest goes to the node that scores highest, so a node that
 // comes or goes moves only what is its own. Boots do not count: a node that comes back gets back what it had.
 func Score(node, manifest string) uint64 {
-	return mix(fnv(scoreSeed(node), manifest))
+	return score(printOf(node), printOf(manifest))
 }
 
-// scoreSeed is where all scores of a node begin.
-func scoreSeed(node string) uint64 {
-	const separator = 0xff
-	return (fnv(fnvOffset, node) ^ separator) * fnvPrime
-}
+// score is Score of the prints of the two.
+func score(node, manifest uint64) uint64 { return mix(node - bits.RotateLeft64(manifest, 32)) }
 
-// printOf is a number that stands for a name.
-func printOf(name string) uint64 { return mix(fnv(fnvOffset, name)) }
-
-const fnvOffset, fnvPrime = 14695981039346656037, 1099511628211
-
-// fnv goes on with an FNV-1a hash.
-func fnv(h uint64, s string) uint64 {
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * fnvPrime
+// printOf is a number that stands for a name: its FNV-1a hash, spread.
+func printOf(name string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
 	}
-	return h
+	return mix(h)
 }
 
 // mix spreads what FNV leaves alike in names that differ at their ends (the finalizer of SplitMix64).

@@ -70,7 +70,7 @@ func (s share) turns(e *entry, chairs []chair) turns {
 		if last := best[places-1]; last != nil && s.class(c.count) > s.class(last.count) {
 			continue
 		}
-		score, at := c.score(e.name), places
+		score, at := score(c.node, e.print), places
 		for at > 0 && (best[at-1] == nil || s.before(c, score, best[at-1], scores[at-1])) {
 			at--
 		}
@@ -103,5 +103,3 @@ func (s share) before(a *chair, scoreA uint64, b *chair, scoreB uint64) bool {
 	}
 	return a.id.Compare(b.id) < 0
 }
-
-func (h *holder) score(manifest string) uint64 { return mix(fnv(h.seed, manifest)) }

@@ -7,7 +7,7 @@ type view struct {
 	me   SessionID
 	live map[SessionID]Session
 	dead map[SessionID]bool
-	// named is what live was made of.
+	// named are the live ones in order.
 	named []Session
 	// told is set once the authority has named all live sessions: until then nobody is known to have expired.
 	told bool
@@ -34,15 +34,14 @@ func (v *view) takeable(holder SessionID) Reason {
 
 // candidates are the sessions that may hold leases, in order; the node itself is one while it may.
 func (v *view) candidates(me bool) []SessionID {
-	ids := make([]SessionID, 0, len(v.live)+1)
-	for id, s := range v.live {
-		if id.Node != v.me.Node && !s.Leaving && !v.dead[id] {
-			ids = append(ids, id)
+	ids := make([]SessionID, 0, len(v.named)+1)
+	for _, s := range v.named {
+		if s.ID.Node != v.me.Node && !s.Leaving && !v.dead[s.ID] {
+			ids = append(ids, s.ID)
 		}
 	}
-	if me {
-		ids = append(ids, v.me)
+	if at, _ := slices.BinarySearchFunc(ids, v.me, SessionID.Compare); me {
+		ids = slices.Insert(ids, at, v.me)
 	}
-	slices.SortFunc(ids, SessionID.Compare)
 	return ids
 }
