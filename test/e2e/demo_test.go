@@ -111,6 +111,7 @@ func TestDeploymentTheWholeWay(t *testing.T) {
 			t.Fatalf("want one ReplicaSet with 3 ready replicas, got %d: %+v", len(l.Items), l.Items)
 		}
 	})
+	t.Run("started once", func(t *testing.T) { startedOnce(t, h, pods) })
 	t.Run("reachable from the host", func(t *testing.T) {
 		for _, p := range pods {
 			body, err := fetch(p.Status.PodIP, "/")
