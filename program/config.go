@@ -48,6 +48,7 @@ func (f *flagSet) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.given.StoreQuota, "store-quota", "", "`size` that the store's file may hold, e.g. 8Gi; over it deletions go on, and updates that do not grow (default "+node.DefaultStoreQuota+")")
 	fs.StringVar(&f.given.SnapshotEvery, "snapshot-every", "", "`time` between two automatic snapshots of the store, or off (default "+node.DefaultSnapshotEvery+")")
 	fs.IntVar(&f.given.SnapshotKeep, "snapshot-keep", 0, fmt.Sprintf("`number` of the newest automatic snapshots to keep, beside one a day for a week (default %d)", node.DefaultSnapshotKeep))
+	fs.StringVar(&f.given.ReplicaGroups, "replica-groups", "", "`mode`: manage ReplicaGroups, manage them without-bursts, or observe: only look (default "+node.ManageReplicaGroups+")")
 	fs.StringVar(&f.given.LogLevel, "log-level", "", "debug, info, warn or error (default info)")
 	fs.StringVar(&f.given.EncryptionProviderConfig, "encryption-provider-config", "", "`file` of an EncryptionConfiguration: how Secrets and others are encrypted in the store")
 	fs.BoolVar(&f.given.AcceptDataLoss, "accept-data-loss", false, "if the store is damaged, go on from its newest good snapshot and lose what was written since; for one start, not for a unit file")
@@ -156,7 +157,7 @@ func overlay(c *node.Config, given node.Config) {
 		{&c.KubeletAddr, &given.KubeletAddr}, {&c.EtcdAddr, &given.EtcdAddr}, {&c.CgroupRoot, &given.CgroupRoot},
 		{&c.PodCIDR, &given.PodCIDR}, {&c.ServiceCIDR, &given.ServiceCIDR}, {&c.AdvertiseAddress, &given.AdvertiseAddress},
 		{&c.LogLevel, &given.LogLevel}, {&c.StoreQuota, &given.StoreQuota}, {&c.PprofAddr, &given.PprofAddr}, {&c.EncryptionProviderConfig, &given.EncryptionProviderConfig},
-		{&c.SnapshotEvery, &given.SnapshotEvery},
+		{&c.SnapshotEvery, &given.SnapshotEvery}, {&c.ReplicaGroups, &given.ReplicaGroups},
 		{&c.StoreEndpoints, &given.StoreEndpoints}, {&c.StoreCAFile, &given.StoreCAFile}, {&c.StoreCertFile, &given.StoreCertFile}, {&c.StoreKeyFile, &given.StoreKeyFile},
 	} {
 		if *s.from != "" {

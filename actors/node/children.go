@@ -146,7 +146,10 @@ func (p *parts) bootstrapChild() supervision.Handler {
 		if s == nil {
 			return ErrNotUp
 		}
-		return s.Bootstrap(ctx)
+		if err := s.Bootstrap(ctx); err != nil {
+			return err
+		}
+		return p.defineKinds(ctx)
 	}}
 }
 

@@ -84,6 +84,8 @@ type Config struct {
 	// SnapshotKeep is how many of the newest automatic snapshots are kept, beside one for each of
 	// the last seven days; 24 by default.
 	SnapshotKeep int `json:"snapshotKeep,omitempty"`
+	// ReplicaGroups is what is done about ReplicaGroups: manage, without-bursts or observe.
+	ReplicaGroups string `json:"replicaGroups,omitempty"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `json:"logLevel,omitempty"`
 	// AcceptDataLoss lets this start make a damaged store anew from its newest good snapshot. It is not read from a file: it is meant for
@@ -117,6 +119,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.ServiceCIDR, DefaultServiceCIDR)
 	set(&c.SnapshotEvery, DefaultSnapshotEvery)
 	set(&c.LogLevel, "info")
+	set(&c.ReplicaGroups, ManageReplicaGroups)
 	set(&c.StoreQuota, DefaultStoreQuota)
 	set(&c.Version, "unknown")
 	if c.MaxPods == 0 {
@@ -267,6 +270,9 @@ func (c Config) validRest() error {
 		return err
 	}
 	if err := c.validSnapshots(); err != nil {
+		return err
+	}
+	if err := c.validReplicaGroups(); err != nil {
 		return err
 	}
 	if _, err := c.Level(); err != nil {

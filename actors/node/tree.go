@@ -108,11 +108,15 @@ func (p *parts) controllers() ([]supervision.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	groups, err := p.replicaGroups()
+	if err != nil {
+		return nil, err
+	}
 	p.events = kube.NewRecorder(client.CoreV1(), p.clock, p.log)
 	p.saver.events = p.events.For("nodeactor")
 	return controllers.Specs(controllers.Deps{
 		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events, Heartbeats: p.beats,
-		Breaker: p.breaker, InjectFaults: p.cfg.FaultInjection,
+		Breaker: p.breaker, InjectFaults: p.cfg.FaultInjection, ReplicaGroups: groups,
 	}), nil
 }
 
