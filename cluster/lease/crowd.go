@@ -90,7 +90,7 @@ func (n *Node) in(e *entry) {
 		return
 	}
 	c, h := &n.crowd, n.holder(e.Holder)
-	e.by, e.at = h, len(h.held)
+	e.by, e.at = h, int32(len(h.held))
 	h.held = append(h.held, e)
 	c.manifests++
 	c.print += mix(e.print ^ h.print)

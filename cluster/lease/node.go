@@ -26,28 +26,24 @@ type Node struct {
 type entry struct {
 	name string
 	// number stands for the name, print is that of it; by is who holds it and at its place there, while the manifest is live.
-	number int
-	print  uint64
-	by     *holder
-	at     int
-	// live is set while the manifest exists.
-	live bool
+	number, at int32
+	print      uint64
+	by         *holder
 	Stored
-	// reason is why the lease is takeable, since when it has been; 0 when it is not.
-	reason Reason
-	since  Instant
+	// since is since when the lease is takeable, reason why; 0 when it is not.
+	since Instant
 	// asked is when a write was asked for, waiting that it may yet be answered.
-	asked   Instant
-	waiting bool
-	// giving is why the lease is being released; it stays until the record is another, because a release that was asked for may
-	// be done at any time. gave is set when it was this node that gave it away for balance, and nobody has taken it yet.
-	giving Reason
-	gave   bool
+	asked Instant
 	// working is the epoch under which work runs, 0 for none; cancelled that it was called off.
-	working   uint64
-	cancelled bool
+	working uint64
 	// fenced is an epoch under which a write was refused.
 	fenced uint64
+	// live is set while the manifest exists.
+	live, waiting, cancelled bool
+	// giving is why the lease is being released; it stays until the record is another, because a release that was asked for may
+	// be done at any time. gave is set when it was this node that gave it away for balance, and nobody has taken it yet.
+	gave           bool
+	giving, reason Reason
 }
 
 // New makes what a node begins with at its boot. The boot must be another one each time.
@@ -118,14 +114,14 @@ func (n *Node) fence(e *entry) Fence { return Fence{Manifest: e.name, Holder: n.
 // find returns nil for a manifest that nobody has told of.
 func (n *Node) find(name string) *entry {
 	number, ok := n.shared.numbers[name]
-	if !ok || number >= len(n.entries) {
+	if !ok || int(number) >= len(n.entries) {
 		return nil
 	}
 	return n.entries[number]
 }
 
 func (n *Node) entry(name string) *entry {
-	number := n.shared.number(name)
+	number := int(n.shared.number(name))
 	if missing := number + 1 - len(n.entries); missing > 0 {
 		n.entries = append(n.entries, make([]*entry, missing)...)
 	}
@@ -141,7 +137,7 @@ func (n *Node) newEntry(number int) *entry {
 	}
 	e := &n.unused[0]
 	n.unused = n.unused[1:]
-	e.number, e.name = number, n.shared.names[number]
+	e.number, e.name = int32(number), n.shared.names[number]
 	e.print = printOf(e.name)
 	return e
 }

@@ -10,7 +10,7 @@ type plan []turns
 
 // turns are the nodes whose turn it is to take a manifest, first the one that is expected to do it.
 type turns struct {
-	number int
+	number int32
 	nodes  [places]SessionID
 }
 
@@ -46,7 +46,7 @@ func (c *crowd) plan(seats []*holder, fair share) plan {
 	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.name, b.name) })
 	chairs := make([]chair, len(seats))
 	for i, h := range seats {
-		chairs[i] = chair{h, len(h.held)}
+		chairs[i] = chair{h, h.node, len(h.held), fair.class(len(h.held))}
 	}
 	made := make(plan, len(all))
 	for i, e := range all {
@@ -58,7 +58,8 @@ func (c *crowd) plan(seats []*holder, fair share) plan {
 // chair is a seat of a plan: what its node holds and what is meant for it.
 type chair struct {
 	*holder
-	count int
+	node         uint64
+	count, class int
 }
 
 // turns finds those that a manifest suits best, and counts it for the first.
@@ -66,12 +67,15 @@ func (s share) turns(e *entry, chairs []chair) turns {
 	var best [places]*chair
 	var scores [places]uint64
 	for i := range chairs {
-		c := &chairs[i]
-		if last := best[places-1]; last != nil && s.class(c.count) > s.class(last.count) {
+		c, last := &chairs[i], best[places-1]
+		if last != nil && c.class > last.class {
 			continue
 		}
 		score, at := score(c.node, e.print), places
-		for at > 0 && (best[at-1] == nil || s.before(c, score, best[at-1], scores[at-1])) {
+		if last != nil && c.class == last.class && score < scores[places-1] {
+			continue
+		}
+		for at > 0 && (best[at-1] == nil || before(c, score, best[at-1], scores[at-1])) {
 			at--
 		}
 		if at == places {
@@ -89,14 +93,15 @@ func (s share) turns(e *entry, chairs []chair) turns {
 	}
 	if best[0] != nil {
 		best[0].count++
+		best[0].class = s.class(best[0].count)
 	}
 	return t
 }
 
 // before tells whether a is to get a manifest rather than b.
-func (s share) before(a *chair, scoreA uint64, b *chair, scoreB uint64) bool {
-	if x, y := s.class(a.count), s.class(b.count); x != y {
-		return x < y
+func before(a *chair, scoreA uint64, b *chair, scoreB uint64) bool {
+	if a.class != b.class {
+		return a.class < b.class
 	}
 	if scoreA != scoreB {
 		return scoreA > scoreB

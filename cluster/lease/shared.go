@@ -4,7 +4,7 @@ package lease
 // and plans, because nodes that see the same make the same plan. Nothing that a node knows is in it: each one may see something else. Nodes
 // that share it must not be stepped in parallel. Make it with Share.
 type Shared struct {
-	numbers map[string]int
+	numbers map[string]int32
 	names   []string
 	plans   plans
 }
@@ -13,13 +13,13 @@ type Shared struct {
 func Share() *Shared { return &Shared{plans: plans{on: true, known: map[planKey]plan{}}} }
 
 // number is that of a manifest; they are given in the order in which manifests are told of.
-func (s *Shared) number(name string) int {
+func (s *Shared) number(name string) int32 {
 	number, ok := s.numbers[name]
 	if !ok {
 		if s.numbers == nil {
-			s.numbers = map[string]int{}
+			s.numbers = map[string]int32{}
 		}
-		number = len(s.names)
+		number = int32(len(s.names))
 		s.numbers[name], s.names = number, append(s.names, name)
 	}
 	return number
