@@ -11,6 +11,7 @@
 //   - e2e drives the real binary with the real kubectl and real containers; it needs root.
 //   - interop tries a node with programs of others: etcdctl, etcdutl, a kube-apiserver; it needs root.
 //   - linear judges what clients of three members of a store were told, under crashes, pauses and partitions.
+//   - features says which test proves which feature, and holds every claim to it.
 //   - wire is a loopback network whose lines can be cut.
 //   - vm runs test programs in a virtual machine with pure cgroup v2.
 //   - bench measures the product beside the upstream control plane.
