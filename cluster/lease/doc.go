@@ -17,7 +17,8 @@
 //  1. Feed every event to Node.Step with the monotonic time at which it happened, one at a time, and carry out the actions in the order
 //     given. Feed Tick every TickEvery.
 //  2. Ask Node.Start before each reconcile, give the fence it returns to every write, and call it off when Cancel says so. Feed Done when
-//     it has ended, also when it was called off: what has not ended is never given away. Feed Fenced when a write was refused.
+//     it has ended, also when it was called off: what has not ended is never given away. Feed Abandoned when it will not end, and
+//     Fenced when a write was refused.
 //  3. Answer every Append with Answered: applied, refused, or unknown when no answer came. Unknown is always safe.
 //  4. Tell of a Manifest before its record. Feed every change of a record (Observed), and after a gap of the watch what there is.
 //  5. Feed the sessions the authority names (Sessions) and what membership says of sessions (Verdict). Both may be wrong or late.

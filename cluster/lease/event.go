@@ -49,22 +49,27 @@ type Answered struct {
 // Done says that work has ended, by itself or because it was cancelled.
 type Done struct{ Fence Fence }
 
+// Abandoned says that work was given up though it has not ended, and may go on for ever. The lease is released, so that the next work has another
+// epoch and whatever the abandoned one still does is refused.
+type Abandoned struct{ Fence Fence }
+
 // Fenced says that a write under the fence was refused.
 type Fenced struct{ Fence Fence }
 
 // Stop begins a graceful stop.
 type Stop struct{}
 
-func (Tick) event()     {}
-func (Renewed) event()  {}
-func (Sessions) event() {}
-func (Verdict) event()  {}
-func (Manifest) event() {}
-func (Observed) event() {}
-func (Answered) event() {}
-func (Done) event()     {}
-func (Fenced) event()   {}
-func (Stop) event()     {}
+func (Tick) event()      {}
+func (Renewed) event()   {}
+func (Sessions) event()  {}
+func (Verdict) event()   {}
+func (Manifest) event()  {}
+func (Observed) event()  {}
+func (Answered) event()  {}
+func (Done) event()      {}
+func (Fenced) event()    {}
+func (Stop) event()      {}
+func (Abandoned) event() {}
 
 // Outcome is what became of a write. New ones go at the end.
 type Outcome uint8
@@ -139,11 +144,13 @@ const (
 	BecauseUnproven
 	// BecauseTaken: somebody else has the lease.
 	BecauseTaken
+	// BecauseAbandoned: the work under it was given up.
+	BecauseAbandoned
 )
 
 // String is the reason for people.
 func (r Reason) String() string {
-	names := []string{"", "free", "reboot", "dead", "expired", "share", "gone", "stopping", "unproven", "taken"}
+	names := []string{"", "free", "reboot", "dead", "expired", "share", "gone", "stopping", "unproven", "taken", "abandoned"}
 	if int(r) >= len(names) {
 		return "unknown"
 	}

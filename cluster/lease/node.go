@@ -79,6 +79,8 @@ func (n *Node) Step(now Instant, e Event) []Action {
 		n.answered(e)
 	case Done:
 		n.done(e.Fence)
+	case Abandoned:
+		n.abandoned(e.Fence)
 	case Fenced:
 		n.wasFenced(e.Fence)
 	case Stop:

@@ -31,6 +31,18 @@ func (n *Node) done(f Fence) {
 	}
 }
 
+// abandoned frees a manifest of work that would not end, under another epoch: that work may still be about to write.
+func (n *Node) abandoned(f Fence) {
+	e := n.running[f.Manifest]
+	if e == nil || e.working != f.Epoch {
+		return
+	}
+	n.done(f)
+	if e.Holder == n.me && e.giving == 0 && !n.stop.ended {
+		n.release(e, BecauseAbandoned)
+	}
+}
+
 // wasFenced takes note that an epoch is past, before the watch tells.
 func (n *Node) wasFenced(f Fence) {
 	e := n.entry(f.Manifest)

@@ -13,6 +13,6 @@
 //  4. To stop gracefully, Leave, wait for Left, and only then stop the tree. Left comes within lease.StopWait and a little, unless the store
 //     does not answer: bound the wait.
 //
-// Start, Done, Fenced, May, Leave and Stats may be called from anywhere, and never wait for anything but a short lock. Listeners are called by
+// Start, Done, Abandon, Fenced, May, Leave and Stats may be called from anywhere, and never wait for anything but a short lock. Listeners are called by
 // the actor, one at a time, and must not block.
 package session

@@ -101,6 +101,9 @@ func (s *Session) May(f lease.Fence) error {
 // Done says that the work under a fence has ended.
 func (s *Session) Done(f lease.Fence) { s.tell(lease.Done{Fence: f}) }
 
+// Abandon says that the work under a fence was given up and may never end. The manifest's next work, here or elsewhere, has another epoch.
+func (s *Session) Abandon(f lease.Fence) { s.tell(lease.Abandoned{Fence: f}) }
+
 // Fenced says that a write under a fence was refused.
 func (s *Session) Fenced(f lease.Fence) { s.tell(lease.Fenced{Fence: f}) }
 
