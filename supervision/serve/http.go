@@ -24,7 +24,7 @@ func HTTP(ctx context.Context, srv *http.Server, l net.Listener, grace time.Dura
 	defer stop()
 	var err error
 	if srv.TLSConfig != nil {
-		err = srv.ServeTLS(l, "", "")
+		err = srv.ServeTLS(corked{l}, "", "")
 	} else {
 		err = srv.Serve(l)
 	}
