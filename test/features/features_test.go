@@ -74,8 +74,12 @@ func TestWrongTablesAreFoundOut(t *testing.T) {
 		"p.TestF004_A is named after a row":                     func(_ []row, tests names) { tests["p.TestF004_A"] = true },
 		"p.TestF1_A is named after a row":                       func(_ []row, tests names) { tests["p.TestF1_A"] = true },
 		`row "F007" is in the place of F002`:                    func(rows []row, _ names) { rows[1].Row = "F007" },
-		"F001 does not say what it is":                          func(rows []row, _ names) { rows[0].Seen = "" },
-		"there are 3 rows, want 128":                            func([]row, names) {},
+		"F001 (a) is claimed and has no test: name one": func(rows []row, _ names) {
+			rows[0].Longer = []string{"TestF001_A", "q/r.TestF001_B"}
+		},
+		"F001 names the test TestNone": func(rows []row, _ names) { rows[0].Longer = []string{"TestNone"} },
+		"F001 does not say what it is": func(rows []row, _ names) { rows[0].Seen = "" },
+		"there are 3 rows, want 128":   func([]row, names) {},
 	} {
 		rows, tests := small()
 		change(rows, tests)

@@ -43,7 +43,7 @@ func (r row) faults(tests names) (found []error) {
 	if r.Feature == "" || r.Seen == "" {
 		found = append(found, fmt.Errorf("%s does not say what it is and how a user sees it", r.Row))
 	}
-	for _, name := range r.Tests {
+	for _, name := range slices.Concat(r.Tests, r.Longer) {
 		if _, err := tests.full(name); err != nil {
 			found = append(found, fmt.Errorf("%s names %w", r.Row, err))
 		}

@@ -90,12 +90,19 @@ func (r row) render(out *bytes.Buffer, tests names) {
 		fmt.Fprintf(out, "\n- **Open**: %s\n", r.Open)
 	}
 	proofs := r.tests(tests)
-	if len(proofs) == 0 {
-		return
+	if len(proofs)+len(r.Longer) > 0 {
+		out.WriteString("\n")
 	}
-	out.WriteString("\n")
 	for _, name := range proofs {
-		at := strings.LastIndexByte(name, '.')
-		fmt.Fprintf(out, "- `%s` in `%s`\n", name[at+1:], name[:at])
+		listTest(out, name, "")
 	}
+	for _, name := range r.Longer {
+		full, _ := tests.full(name)
+		listTest(out, full, ", when it is asked for")
+	}
+}
+
+func listTest(out *bytes.Buffer, name, when string) {
+	at := strings.LastIndexByte(name, '.')
+	fmt.Fprintf(out, "- `%s` in `%s`%s\n", name[at+1:], name[:max(at, 0)], when)
 }

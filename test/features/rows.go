@@ -22,6 +22,7 @@ type row struct {
 	Also    string   `json:"also"`    // what it must do beyond the usual, if anything
 	Open    string   `json:"open"`    // why it is not claimed; empty: it is
 	Tests   []string `json:"tests"`   // tests that prove it under other names, as actors/node.TestX or TestX
+	Longer  []string `json:"longer"`  // tests that show more and are skipped unless they are asked for; they prove nothing here
 }
 
 // parseRows reads the table of features, strictly.
@@ -40,6 +41,9 @@ func (r row) tests(all names) []string {
 		full, _ := all.full(name)
 		proofs = append(proofs, full)
 	}
+	proofs = slices.DeleteFunc(proofs, func(name string) bool {
+		return slices.Contains(r.Longer, name) || slices.Contains(r.Longer, functionOf(name))
+	})
 	slices.Sort(proofs)
 	return slices.Compact(proofs)
 }
