@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ type options struct {
 	patience     time.Duration
 	lag          time.Duration
 	steps        uint64
+	kits         []string
 }
 
 // Seeds runs so many seeds.
@@ -65,6 +67,9 @@ func Steps(n uint64) Option { return func(o *options) { o.steps = n } }
 // Parallel leaves out the count of goroutines, which says nothing of a test that runs beside
 // others.
 func Parallel() Option { return func(o *options) { o.parallel = true } }
+
+// ForKit names a package that calls the harness for the tests of others: what runs a seed again is their test, not the kit.
+func ForKit(pkg string) Option { return func(o *options) { o.kits = append(o.kits, pkg) } }
 
 // Once runs each seed once. Without it Sim runs it twice and demands equal traces.
 func Once() Option { return func(o *options) { o.once = true } }
@@ -116,8 +121,8 @@ func pattern(name string) string {
 // ownPackage is the path of this package.
 var ownPackage = reflect.TypeFor[Kit]().PkgPath()
 
-// caller is the package of the test that called the harness.
-func caller() string {
+// caller is the package of the test that called the harness, or a kit that is built on it.
+func caller(o options) string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	for {
@@ -125,7 +130,7 @@ func caller() string {
 		slash := strings.LastIndexByte(f.Function, '/') + 1
 		name, _, _ := strings.Cut(f.Function[slash:], ".")
 		pkg := f.Function[:slash] + strings.TrimSuffix(name, "_test")
-		if pkg != ownPackage || strings.HasSuffix(f.File, "_test.go") || !more {
+		if pkg != ownPackage && !slices.Contains(o.kits, pkg) || strings.HasSuffix(f.File, "_test.go") || !more {
 			return pkg
 		}
 	}
@@ -136,7 +141,8 @@ func caller() string {
 // returns a hash of all traces, which is the same in every process.
 func Sim(t testing.TB, f func(k *Kit), opts ...Option) (hash uint64) {
 	t.Helper()
-	o, pkg := read(t, opts), caller()
+	o := read(t, opts)
+	pkg := caller(o)
 	leaks, chances := countGoroutines(o), &chances{}
 	var room [2][]event
 	for seed := o.first; seed < o.first+o.seeds && !t.Failed(); seed++ {
@@ -193,7 +199,7 @@ func New(t testing.TB, opts ...Option) *Kit {
 	o := read(t, opts)
 	leaks := countGoroutines(o)
 	k := newKit(t, o.first, o.only).seeded(o)
-	k.replay = command(t, caller(), o.first)
+	k.replay = command(t, caller(o), o.first)
 	t.Cleanup(func() {
 		k.Close()
 		leaks.check(t)
