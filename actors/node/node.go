@@ -101,6 +101,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 	if err := sameStore(cfg); err != nil {
 		return Report{}, err
 	}
+	kind := kindOfBoot(cfg)
 	if err := remember(cfg); err != nil {
 		return Report{}, err
 	}
@@ -112,6 +113,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 		return Report{}, err
 	}
 	defer p.close()
+	p.boot = kind
 	servePprof(ctx, cfg, log)
 	report, done, err := p.awaitStore(ctx, begin)
 	if done {
@@ -122,6 +124,20 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (Report, error) {
 		report, err = p.afterDamage(ctx, begin, damaged.error)
 	}
 	return p.recordExit(begin, report, err)
+}
+
+// Kinds of boots, as the log calls them.
+const (
+	firstBoot = "first_boot"
+	resume    = "resume"
+)
+
+// kindOfBoot tells whether a node has used the data directory before.
+func kindOfBoot(cfg Config) string {
+	if _, ok := recorded(cfg.DataDir); ok {
+		return resume
+	}
+	return firstBoot
 }
 
 // live runs a tree until ctx ends or it cannot go on.
@@ -189,7 +205,7 @@ func (p *parts) await(ctx context.Context, booted <-chan error, begin time.Time)
 				return err
 			}
 			if p.absent.reason() == nil {
-				p.log.Info("node started", "name", p.cfg.NodeName, "took", p.clock.Now().Sub(begin).Round(time.Millisecond), "kubeconfig", p.cfg.Kubeconfig())
+				p.log.Info("node started", "name", p.cfg.NodeName, "kind", p.boot, "took", p.clock.Now().Sub(begin).Round(time.Millisecond), "kubeconfig", p.cfg.Kubeconfig())
 			}
 			booted = nil
 			trimmer.booted()

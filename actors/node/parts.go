@@ -38,6 +38,7 @@ var ErrNotUp = errors.New("not running at the moment")
 // current generation of what is restarted.
 type parts struct {
 	cfg      Config
+	boot     string // of which kind it is
 	log      *slog.Logger
 	clock    supervision.Clock
 	sys      *supervision.System

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // containerPID finds the process of the one container of p by its cgroup.
@@ -70,10 +71,11 @@ func TestDaemonKilledContainersLive(t *testing.T) {
 	before := h.waitPods("web", 2)
 	h.waitPhase("short", corev1.PodRunning)
 	h.waitPhase("coded", corev1.PodRunning)
-	pids := map[string]int{}
+	pids, uids := map[string]int{}, map[string]types.UID{}
 	for _, p := range before {
-		pids[p.Name] = h.containerPID(p)
+		pids[p.Name], uids[p.Name] = h.containerPID(p), p.UID
 	}
+	mustContain(t, "the log of the first start", h.tail(1000), "kind=first_boot")
 
 	h.kill()
 	for _, p := range before {
@@ -88,10 +90,11 @@ func TestDaemonKilledContainersLive(t *testing.T) {
 		if s := p.Status.ContainerStatuses[0]; s.RestartCount != 0 {
 			t.Errorf("pod %s was restarted %d times", p.Name, s.RestartCount)
 		}
-		if got := h.containerPID(p); got != pids[p.Name] {
-			t.Errorf("pod %s: process %d became %d", p.Name, pids[p.Name], got)
+		if got := h.containerPID(p); got != pids[p.Name] || p.UID != uids[p.Name] {
+			t.Errorf("pod %s: process %d became %d, UID %s became %s", p.Name, pids[p.Name], got, uids[p.Name], p.UID)
 		}
 	}
+	mustContain(t, "the log of the second start", h.tail(1000), "kind=resume")
 	h.waitPhase("short", corev1.PodSucceeded)
 	coded := h.waitPhase("coded", corev1.PodFailed)
 	if code := coded.Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 3 {
