@@ -78,7 +78,8 @@ type Context interface {
 	// Go starts a guarded goroutine; its end comes back as JobDone.
 	Go(Job)
 	Send(to Ref, msg any)
-	// After sends msg to this generation once d has passed, unless cancelled.
+	// After sends msg to this generation once d has passed, unless cancelled; at once when d is not
+	// positive. It is no dead letter if the generation ends before.
 	After(d time.Duration, msg any) (cancel func())
 	// DeferReady leaves the acknowledgement of the start to Ready.
 	DeferReady()

@@ -54,6 +54,10 @@ func (c *cell) Send(to Ref, msg any) {
 
 // After implements Context.
 func (c *cell) After(d time.Duration, msg any) (cancel func()) {
+	if d <= 0 {
+		c.postOwn(msg)
+		return func() {}
+	}
 	stop := c.sys.clock.AfterFunc(d, func() { c.postOwn(msg) })
 	return func() { stop() }
 }

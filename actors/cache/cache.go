@@ -50,8 +50,12 @@ func (c *Cache) Applied() int64 {
 
 // Subscribe opens a feed of the changes of some kinds after now; of everything when none is named. Subscribe first, then list:
 // what happens in between is then seen at least once.
-func (c *Cache) Subscribe(kinds ...Kind) *Feed {
-	f := &Feed{cache: c, ready: make(chan struct{}, 1)}
+func (c *Cache) Subscribe(kinds ...Kind) *Feed { return c.SubscribeFunc(nil, kinds...) }
+
+// SubscribeFunc is Subscribe for a reader that does not wait: notify is called when there is something to Take. It must be quick and must
+// not call the cache.
+func (c *Cache) SubscribeFunc(notify func(), kinds ...Kind) *Feed {
+	f := &Feed{cache: c, ready: make(chan struct{}, 1), notify: notify}
 	for _, kind := range kinds {
 		f.prefixes = append(f.prefixes, kind.Prefix())
 	}

@@ -53,8 +53,9 @@ type Feed struct {
 	queue  []Change
 	lost   bool
 	closed bool
-	// ready holds one token when there is something to read.
-	ready chan struct{}
+	// ready holds one token when there is something to read; notify, if there is one, is called.
+	ready  chan struct{}
+	notify func()
 }
 
 // Next blocks for changes and hands over all that wait. ErrLost when some were dropped, ErrClosed after Close, the context's error
@@ -130,6 +131,9 @@ func (f *Feed) wants(key string) bool {
 }
 
 func (f *Feed) wake() {
+	if f.notify != nil {
+		f.notify()
+	}
 	select {
 	case f.ready <- struct{}{}:
 	default:

@@ -144,7 +144,7 @@ func TestHotLoop_AFlappingPodIsNoLoop(t *testing.T) {
 	inWard(t, func(w *ward) {
 		w.put("a", 1)
 		podKind := cache.KindOf[*corev1.Pod]()
-		w.kinds = []Read{{Kind: podKind, Keys: func(*cache.Cache, cache.Change) []Key { return []Key{{"ns", "a"}} }}}
+		w.kinds = []Read{{Kind: podKind, Keys: func(*cache.Cache, cache.Change) []Key { return []Key{{Namespace: "ns", Name: "a"}} }}}
 		w.do(func(ctx context.Context, key Key) error {
 			pod, ok := cache.Get[*corev1.Pod](w.cache, "ns", "p")
 			if !ok || w.deployment("a").Status.Replicas == int32(len(pod.Status.Phase)) {
@@ -272,7 +272,7 @@ func BenchmarkGuard(b *testing.B) {
 	breaker := NewBreaker(cache.New(cachetest.NewMemory(), nil), wallClock{})
 	answer := &http.Response{StatusCode: http.StatusCreated}
 	guarded := breaker.Guard(answered{answer})
-	ctx := withWriter(context.Background(), writerOf("replicaset", Key{"ns", "a"}))
+	ctx := withWriter(context.Background(), writerOf("replicaset", Key{Namespace: "ns", Name: "a"}))
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://in-process/api/v1/namespaces/ns/pods", nil)
 	if err != nil {
 		b.Fatal(err)
@@ -332,7 +332,7 @@ func TestA7_AControllerThatNeverRestsIsNamedOnce(t *testing.T) {
 	inWard(t, func(w *ward) {
 		w.start()
 		w.breaker = NewBreaker(w.cache, supervision.RealClock()) // one that no reporter asks
-		ctx, said := withWriter(t.Context(), writerOf("test", Key{"ns", "busy"})), []string{}
+		ctx, said := withWriter(t.Context(), writerOf("test", Key{Namespace: "ns", Name: "busy"})), []string{}
 		look := func() {
 			w.breaker.turned(func(controller string, continuous bool, _ int) {
 				said = append(said, fmt.Sprint(controller, " ", continuous))

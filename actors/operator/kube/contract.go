@@ -3,34 +3,17 @@ package kube
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
+	"github.com/nodeactor/nodeactor/actors/operator/engine"
 )
 
 // Key names one manifest of a controller.
-type Key struct{ Namespace, Name string }
+type Key = engine.Key
 
-// keySeparator joins the parts of a Key to an actor's name; it cannot occur in either part.
-const keySeparator = ":"
-
-// String is the key as a path segment.
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Name
-	}
-	return k.Namespace + keySeparator + k.Name
-}
-
-// ParseKey reads what String wrote.
-func ParseKey(s string) Key {
-	namespace, name, ok := strings.Cut(s, keySeparator)
-	if !ok {
-		return Key{Name: s}
-	}
-	return Key{Namespace: namespace, Name: name}
-}
+// ParseKey reads what Key.String wrote.
+func ParseKey(s string) Key { return engine.ParseKey(s) }
 
 // Action is what a successful pass asks for next. The zero value asks for nothing: the next change or the fallback wakes it.
 type Action struct {
@@ -83,6 +66,12 @@ type Controller struct {
 	Initial func(*cache.Cache) []Key
 	// Reads are the declared reads, the manifests' own kind included.
 	Reads []Read
+	// Define makes the kind of the manifests known to the API, before the controller waits for it to be served; nil when it is known anyway. It
+	// is called until it succeeds. ErrDefinitionTaken is waited out: nothing is tried until some definition changes.
+	Define func(ctx context.Context) error
+	// Conditioned tells that custom resources of the manifests' kind have conditions in their status, a list with one of each type, and a
+	// phase that may be Parked.
+	Conditioned bool
 	// New makes the Reconciler that runs the passes. It is called once and given what it may read: the declared kinds.
 	New func(reader *cache.Cache) Reconciler
 }
@@ -140,12 +129,25 @@ func (c Controller) live(reader *cache.Cache, key Key) bool {
 	return c.Manifests == (cache.Kind{}) || reader.Has(c.Manifests, key.Namespace, key.Name)
 }
 
+// kinds lists what changes are followed of; none stands for everything.
+func (c Controller) kinds() (kinds []cache.Kind) {
+	for _, read := range c.Reads {
+		if read.Kind == (cache.Kind{}) {
+			return nil
+		}
+		if read.Keys != nil {
+			kinds = append(kinds, read.Kind)
+		}
+	}
+	return kinds
+}
+
 // keys lists the manifests that exist now.
 func (c Controller) keys(reader *cache.Cache) []Key {
 	var keys []Key
 	if c.Manifests != (cache.Kind{}) {
 		for _, name := range reader.Names(c.Manifests) {
-			keys = append(keys, Key{name.Namespace, name.Name})
+			keys = append(keys, Key{Namespace: name.Namespace, Name: name.Name})
 		}
 	}
 	if c.Initial != nil {
@@ -156,27 +158,32 @@ func (c Controller) keys(reader *cache.Cache) []Key {
 
 // woken is what changes mean to one manifest.
 type woken struct {
+	key Key
 	// revision is the newest that concerns it.
 	revision int64
 	// own is the change of the manifest itself, from the first of several to the last; nil when only other objects changed.
 	own *cache.Change
 }
 
-// wakes lists the manifests that changes concern, each once.
-func (c Controller) wakes(reader *cache.Cache, changes []cache.Change, each func(Key, cache.Change)) map[Key]woken {
-	wakes := make(map[Key]woken)
+// wakes lists the manifests that changes concern, each once and in the order of the changes.
+func (c Controller) wakes(reader *cache.Cache, changes []cache.Change, each func(Key, cache.Change)) (wakes []woken) {
+	at := make(map[Key]int)
 	for i, change := range changes {
 		for _, read := range c.Reads {
 			if read.Keys == nil || !read.Kind.Holds(change.Key) {
 				continue
 			}
 			for _, key := range read.Keys(reader, change) {
-				w := wakes[key]
+				n, known := at[key]
+				if !known {
+					n, at[key] = len(wakes), len(wakes)
+					wakes = append(wakes, woken{key: key})
+				}
+				w := &wakes[n]
 				w.revision = max(w.revision, change.Revision)
 				if c.isAbout(reader, key, change) {
 					w.own = merged(w.own, &changes[i])
 				}
-				wakes[key] = w
 				each(key, change)
 			}
 		}

@@ -18,30 +18,30 @@ const InjectAnnotation = "nodeactor.io/inject-fault"
 const injectLook = 200 * time.Millisecond
 
 // inject does what the object's annotation asks for.
-func (m *manifest) inject(ctx context.Context) error {
-	if !m.deps.InjectFaults {
+func (r *runner) inject(ctx context.Context, key Key) error {
+	if !r.deps.InjectFaults {
 		return nil
 	}
-	switch kind := m.injected(); kind {
+	switch kind := r.injected(key); kind {
 	case "panic":
 		panic("injected by annotation " + InjectAnnotation)
 	case "error":
 		return fmt.Errorf("cannot reconcile: injected by annotation %s", InjectAnnotation)
 	case "hang":
-		for m.injected() == "hang" { // deaf to its context, as what hangs is
-			_ = m.deps.Clock.Sleep(context.WithoutCancel(ctx), injectLook)
+		for r.injected(key) == "hang" { // deaf to its context, as what hangs is
+			_ = r.deps.Clock.Sleep(context.WithoutCancel(ctx), injectLook)
 		}
 	}
 	return nil
 }
 
 // injected is the annotation's value in the newest stored state.
-func (m *manifest) injected() string {
-	about := m.controller.about(m.deps.Cache, m.key)
+func (r *runner) injected(key Key) string {
+	about := r.controller.about(r.deps.Cache, key)
 	if about == nil {
 		return ""
 	}
-	record, ok := m.deps.Cache.Record(kindOf(objectOf(about)), about.Namespace, about.Name)
+	record, ok := r.deps.Cache.Record(kindOf(objectOf(about)), about.Namespace, about.Name)
 	if !ok || !cache.IsTyped(record.Key) {
 		return ""
 	}

@@ -31,7 +31,7 @@ func TestP05_AnAbsentKindHoldsUpNobodyElse(t *testing.T) {
 	inWard(t, func(w *ward) {
 		w.put("a", 1)
 		w.kinds = []Read{{Kind: widgets, Keys: func(_ *cache.Cache, change cache.Change) []Key {
-			return []Key{{change.Meta().Namespace, change.Meta().Name}}
+			return []Key{{Namespace: change.Meta().Namespace, Name: change.Meta().Name}}
 		}}}
 		w.start() // returns, so nothing above waits
 		w.passes("a", 10*time.Minute)

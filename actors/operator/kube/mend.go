@@ -2,16 +2,12 @@ package kube
 
 import (
 	"reflect"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/hotloop"
 )
-
-// mendFloor is the shortest time between two tries that changes of one manifest bring about while it waits in back-off.
-const mendFloor = time.Second
 
 // mends tells whether a change of a manifest may have removed what its reconciler fails of: whatever it says, other than in its status.
 func mends(change *cache.Change) bool {
@@ -41,52 +37,18 @@ func withoutStatus(object map[string]any) map[string]any {
 	return object
 }
 
-// mending is when a manifest was last woken from its back-off, and whether it is owed another time.
-type mending struct {
-	at   time.Time
-	owed bool
-}
-
-// mend lets a manifest that waits for its next try have it now, or as soon as its last one is mendFloor ago.
-func (d *dispatcher) mend(pool actors, key Key) {
-	now := d.deps.Clock.Now()
-	if last, ok := d.mended[key]; ok && now.Sub(last.at) < mendFloor {
-		d.mended[key] = mending{at: last.at, owed: true}
-		d.missed = true // the loop looks again soon, and pays
-		return
-	}
-	if pool.Wake(key.String()) {
-		d.mended[key] = mending{at: now}
-	}
-}
-
-// payOwed gives the tries that were put off, and forgets what is long enough ago.
-func (d *dispatcher) payOwed(pool actors) {
-	for key, m := range d.mended {
-		switch {
-		case d.deps.Clock.Now().Sub(m.at) < mendFloor:
-			d.missed = d.missed || m.owed
-		case m.owed:
-			delete(d.mended, key)
-			d.mend(pool, key)
-		default:
-			delete(d.mended, key)
-		}
-	}
-}
-
 // judgeEnd tells the breaker of an object that ended soon after a manifest of this controller had made it.
-func (d *dispatcher) judgeEnd(change *cache.Change) {
-	if d.deps.Breaker == nil || d.controller.Manifests == (cache.Kind{}) {
+func (s *source) judgeEnd(change *cache.Change) {
+	if s.deps.Breaker == nil || s.controller.Manifests == (cache.Kind{}) {
 		return
 	}
-	owners := ControllersOf(*change, d.controller.Manifests.GroupVersionKind())
-	if len(owners) == 0 || !d.deps.Breaker.soon(change.Meta()) {
+	owners := ControllersOf(*change, s.controller.Manifests.GroupVersionKind())
+	if len(owners) == 0 || !s.deps.Breaker.soon(change.Meta()) {
 		return
 	}
 	if kind, by := endOf(change); kind != 0 {
 		for _, owner := range owners {
-			d.deps.Breaker.ended(writerOf(d.controller.Name, owner), *change, kind, by)
+			s.deps.Breaker.ended(writerOf(s.controller.Name, owner), *change, kind, by)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nodeactor/nodeactor/actors/hotloop"
+	"github.com/nodeactor/nodeactor/actors/operator/engine"
 )
 
 // Results of a pass as the metric names them. New ones go at the end.
@@ -52,21 +53,21 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-func (m *Metrics) count(controller string, how outcome, action Action, now time.Time) {
+func (m *Metrics) count(controller string, report engine.Report) {
 	if m == nil {
 		return
 	}
-	m.passes.WithLabelValues(controller, resultOf(how, action)).Inc()
-	m.last.WithLabelValues(controller).Set(float64(now.UnixNano()) / float64(time.Second))
+	m.passes.WithLabelValues(controller, resultName(report.Result)).Inc()
+	m.last.WithLabelValues(controller).Set(float64(report.Ended.UnixNano()) / float64(time.Second))
 }
 
-func resultOf(how outcome, action Action) string {
+func resultName(r engine.Result) string {
 	switch {
-	case how == conflicted:
+	case r.Outcome == engine.Conflicted:
 		return resultRequeue
-	case how != succeeded:
+	case r.Outcome != engine.Succeeded && r.Outcome != engine.Gone:
 		return resultError
-	case action.After > 0:
+	case r.After > 0:
 		return resultRequeueAfter
 	}
 	return resultSuccess

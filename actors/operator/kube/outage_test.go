@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/cache"
@@ -112,36 +111,4 @@ func (w *ward) wantSpread(back time.Time, manifests int) {
 			w.Fatalf("%d passes within %v, %v after the return", manifests/5, all[i].Sub(all[i-manifests/5]), all[i].Sub(back))
 		}
 	}
-}
-
-func TestOutageLetsOneLookForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, now := &outage{}, time.Now()
-		for i := range outageAfter {
-			if wait := o.admit(now, 0.5); wait != 0 {
-				t.Errorf("pass %d waits %v", i, wait)
-			}
-			o.note(now, Key{Name: "alone"}, 0.5, cache.ErrSourceDown)
-		}
-		if wait := o.admit(now, 0); wait != 0 {
-			t.Errorf("for the trouble of one manifest another waits %v", wait)
-		}
-		for i := range outageAfter {
-			o.note(now, Key{Name: fmt.Sprint(i)}, 0.5, cache.ErrSourceDown)
-		}
-		if wait := o.admit(now, 0); wait < probeEvery {
-			t.Errorf("in an outage a pass waits %v", wait)
-		}
-		now = now.Add(2 * probeEvery)
-		if wait := o.admit(now, 0); wait != 0 {
-			t.Errorf("the look waits %v", wait)
-		}
-		if wait := o.admit(now, 1); wait < probeEvery || wait > probeEvery+comeBack {
-			t.Errorf("beside the look a pass waits %v", wait)
-		}
-		o.note(now, Key{}, 0, errors.New("refused by somebody who is there"))
-		if wait := o.admit(now, 0); wait != 0 {
-			t.Errorf("after an answer a pass waits %v", wait)
-		}
-	})
 }

@@ -10,7 +10,7 @@ import (
 func Self(kind cache.Kind) Read {
 	return Read{Kind: kind, Keys: func(_ *cache.Cache, change cache.Change) []Key {
 		meta := change.Meta()
-		return []Key{{meta.Namespace, meta.Name}}
+		return []Key{{Namespace: meta.Namespace, Name: meta.Name}}
 	}}
 }
 
@@ -42,7 +42,7 @@ func controllerOf(meta *cache.Meta, kind schema.GroupVersionKind) (Key, bool) {
 		}
 		gv, err := schema.ParseGroupVersion(owner.APIVersion)
 		if err == nil && gv.Group == kind.Group {
-			return Key{meta.Namespace, owner.Name}, true
+			return Key{Namespace: meta.Namespace, Name: owner.Name}, true
 		}
 	}
 	return Key{}, false

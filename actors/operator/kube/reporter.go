@@ -21,6 +21,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/cache"
 	"github.com/nodeactor/nodeactor/actors/hotloop"
+	"github.com/nodeactor/nodeactor/actors/operator/engine"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 	"github.com/nodeactor/nodeactor/supervision/core"
@@ -138,7 +139,7 @@ func (r *Reporter) changed(base string, c supervision.Change) {
 		return
 	}
 	parts := strings.Split(rest, "/")
-	if len(parts) != 3 || parts[1] != poolID {
+	if len(parts) != 3 || parts[1] != engine.PoolID {
 		return
 	}
 	r.complain(parts[0], ParseKey(parts[2]), func(about *cache.Meta, k *complaint) {
@@ -409,7 +410,13 @@ func (p *patient) over() bool {
 
 // write patches the status of an object that is still the one it was.
 func (r *Reporter) write(ctx context.Context, about *cache.Meta, changed []condition, moved map[string]bool) error {
-	if len(changed) == 0 || !hasConditions(about) || r.metadata == nil {
+	if len(changed) == 0 || r.metadata == nil {
+		return nil
+	}
+	if kind, ok := r.custom(about); ok {
+		return r.writeCustom(ctx, kind, about, changed, moved)
+	}
+	if !hasConditions(about) {
 		return nil
 	}
 	patch, err := conditionsPatch(about, changed, moved, metav1.NewTime(r.clock.Now()))
@@ -428,7 +435,7 @@ func (r *Reporter) write(ctx context.Context, about *cache.Meta, changed []condi
 
 // inherit takes over what an earlier life of the process has left on objects, so that it is cleared once all is well.
 func (r *Reporter) inherit(ctx context.Context, beat func()) error {
-	for synced(ctx, r.cache) != nil {
+	for r.synced(ctx) != nil {
 		beat()
 		if r.clock.Sleep(ctx, reportRetryFirst) != nil {
 			return ctx.Err()
@@ -438,7 +445,18 @@ func (r *Reporter) inherit(ctx context.Context, beat func()) error {
 		beat()
 		r.inheritKind(kind)
 	}
+	for _, kind := range r.customKinds() {
+		beat()
+		r.inheritAll(kind)
+	}
 	return ctx.Err()
+}
+
+// synced waits until the cache shows all that was written before, for syncDeadline at most.
+func (r *Reporter) synced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, syncDeadline)
+	defer cancel()
+	return r.cache.Sync(ctx)
 }
 
 // inheritKind looks at all objects of a kind; no reconciler is about single pods.
@@ -447,6 +465,10 @@ func (r *Reporter) inheritKind(name schema.GroupKind) {
 	if !ok || name.Kind == "Pod" {
 		return
 	}
+	r.inheritAll(kind)
+}
+
+func (r *Reporter) inheritAll(kind cache.Kind) {
 	for _, at := range r.cache.Names(kind) {
 		if object, ok := r.cache.Record(kind, at.Namespace, at.Name); ok && mentionsOurs(object.Value) {
 			r.inheritFrom(object)

@@ -1,29 +1,33 @@
 package kube
 
 import (
+	"slices"
+	"time"
+
+	"github.com/nodeactor/nodeactor/actors/operator/engine"
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
 
+// Timings are those of the engine, but that a pass costs little where everything is in the cache: it runs every half a minute, and the
+// actors stay to be seen.
+func Timings() engine.Timings {
+	t := engine.DefaultTimings
+	t.Resync, t.Linger = 30*time.Second, 0
+	return t
+}
+
 // Spec is the supervised subtree of a controller: its pool of manifests, the watch for the kinds it reads, and the
 // dispatcher that wakes the manifests.
 func Spec(c Controller, deps Deps) supervision.Spec {
-	shared := newBoard()
-	served, away := newServed(), &outage{}
 	deps.Reporter.serve(&c)
 	deps.Cache = c.declared(deps.Cache)
-	reconciler := c.New(deps.Cache)
-	template := catalog.Row("reconciler")
-	pool := catalog.Row("manifests")
-	pool.ID, pool.Template = poolID, &template
+	all := newServed()
+	s := &source{controller: &c, deps: deps, served: all}
+	r := &runner{controller: &c, reconciler: c.New(deps.Cache), deps: deps}
 	kinds := catalog.Row("kinds")
-	kinds.Start = func() supervision.Handler { return &kindWatch{controller: &c, deps: deps, served: served} }
-	dispatch := catalog.Row("dispatcher")
-	dispatch.Start = func() supervision.Handler {
-		return &dispatcher{controller: &c, reconciler: reconciler, deps: deps, board: shared, served: served, outage: away, mended: map[Key]mending{}}
-	}
-	group := catalog.Row("controller")
-	group.ID = c.Name
-	group.Children = []supervision.Spec{pool, kinds, dispatch}
+	kinds.Start = func() supervision.Handler { return &kindWatch{controller: &c, deps: deps, served: all} }
+	group := engine.Spec(c.Name, s, r.hooks(), Timings(), engine.Limits{})
+	group.Children = slices.Insert(group.Children, 1, kinds)
 	return group
 }
