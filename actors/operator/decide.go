@@ -17,7 +17,7 @@ const finalizerName = "nodeactor.io/finalize"
 type step uint8
 
 const (
-	// stepNothing: the manifest is gone but for finalizers that are not the operator's.
+	// stepNothing: what is left of the manifest is held by finalizers that are not the operator's.
 	stepNothing step = iota
 	// stepHold: put the operator's finalizer on it, then see again.
 	stepHold
@@ -111,7 +111,7 @@ func change(rec Record, status Status, env Env) Change {
 		return Change{}
 	}
 	if env.Fence.Epoch != 0 {
-		status.Holder, status.Epoch = env.Fence.Holder.String(), env.Fence.Epoch
+		status.Holder, status.Epoch = holderName(env.Fence.Holder), env.Fence.Epoch
 	}
 	return Change{Status: &status}
 }

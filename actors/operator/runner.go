@@ -12,8 +12,9 @@ import (
 
 // Env is what a pass needs of the place it runs in: standalone, inside a node, or under test.
 type Env struct {
-	// Now is the time.
-	Now func() time.Time
+	// Now is the time, Sleep waits by the same clock; without it Sleep is the machine's.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter in [0,1) is the manifest's own place within the jitter of waits.
 	Jitter float64
 	// Fence is the lease under which the pass runs; zero where there are no leases.
@@ -54,7 +55,7 @@ const (
 	// Interrupted: it was called off, or its lease was lost. That is no failure of the manifest: nothing is stored, and it is to be run
 	// again when it may be.
 	Interrupted
-	// Gone: there is nothing more to do for the manifest.
+	// Gone: the manifest is no more.
 	Gone
 	// Unanswered: the store did not answer, so that nobody knows what is stored.
 	Unanswered
@@ -109,7 +110,7 @@ func (r *Runner[S]) Pass(ctx context.Context, rec Record, env Env) Outcome {
 		rec, step = held, r.plan(held)
 	}
 	if step == stepNothing {
-		return Outcome{Verdict: Gone}
+		return Outcome{Verdict: Succeeded}
 	}
 	return r.run(ctx, step, rec, env)
 }
@@ -174,7 +175,7 @@ func (r *Runner[S]) settle(ctx context.Context, rec Record, env Env, res result)
 	if change.empty() {
 		return out
 	}
-	_, err := commit(ctx, env, change)
+	after, err := commit(ctx, env, change)
 	switch {
 	case errors.Is(err, ErrTooLarge) && res.err == nil:
 		res.err = err
@@ -184,6 +185,9 @@ func (r *Runner[S]) settle(ctx context.Context, rec Record, env Env, res result)
 	}
 	if res.finalized && out.Verdict == Succeeded {
 		env.Once.forget(rec.UID)
+	}
+	if after.Deleting() && len(after.Finalizers) == 0 {
+		out.Verdict = Gone
 	}
 	return out
 }

@@ -126,7 +126,7 @@ func TestAFinalizerIsNotRunAgainBecauseTheStoreWasAway(t *testing.T) {
 		t.Fatalf("while the store was away: %v, %v", a, b)
 	}
 	d.refuse = nil
-	if got := pass(); got != Succeeded || !d.gone || finalized != 1 || len(once.uids) != 0 {
+	if got := pass(); got != Gone || !d.gone || finalized != 1 || len(once.uids) != 0 {
 		t.Errorf("%v after %d runs of the finalizer, gone %t, remembered %v", got, finalized, d.gone, once.uids)
 	}
 }
@@ -159,7 +159,7 @@ func TestFinalizers(t *testing.T) {
 	if out := d.pass(op, OperatorConfig{}); out.Verdict != Succeeded || d.gone || len(d.rec.Finalizers) != 1 {
 		t.Fatalf("the finalizer: %+v, %+v", out, d.rec)
 	}
-	if out := d.pass(op, OperatorConfig{}); out.Verdict != Gone || finalized != 3 || reconciled != 1 {
+	if out := d.pass(op, OperatorConfig{}); out.Verdict != Succeeded || finalized != 3 || reconciled != 1 {
 		t.Errorf("%+v after %d finalizers and %d passes", out, finalized, reconciled)
 	}
 }

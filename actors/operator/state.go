@@ -94,8 +94,5 @@ func (s *State) Attempts() int { return s.attempts }
 // Fence is the lease under which the pass runs: who holds it, and the epoch, which goes up with each holder. What an operator does outside
 // the store is safe from late passes if what it does it to refuses lower epochs than it has seen.
 func (s *State) Fence() (holder string, epoch uint64) {
-	if s.fence.Epoch == 0 {
-		return "", 0
-	}
-	return s.fence.Holder.String(), s.fence.Epoch
+	return holderName(s.fence.Holder), s.fence.Epoch
 }
