@@ -39,7 +39,8 @@ func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http
 	h = genericfilters.WithRequestInfo(h, c.RequestInfoResolver)
 	h = genericfilters.WithRequestReceivedTimestamp(h)
 	h = s.recovering(h)
-	return genericfilters.WithAuditInit(h)
+	h = genericfilters.WithAuditInit(h)
+	return entering(h)
 }
 
 // inProcessChain wraps the API in what a request from within the process passes. Who asks is known already; authorization, admission and
@@ -51,6 +52,14 @@ func (s *Server) inProcessChain(api http.Handler, resolver request.RequestInfoRe
 	h = genericfilters.WithRequestReceivedTimestamp(h)
 	h = s.recovering(h)
 	return genericfilters.WithAuditInit(h)
+}
+
+// entering gives the goroutine that a request comes in on a stack it need not grow.
+func entering(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		deepstack.ReserveEntry()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // reserving gives each request a stack it need not grow: the timeout filter starts a goroutine for it.

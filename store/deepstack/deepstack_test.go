@@ -2,6 +2,7 @@ package deepstack
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -25,24 +26,33 @@ func run(f func()) {
 
 // TestReserveMakesRoom: what is called after Reserve finds its stack large enough already.
 func TestReserveMakesRoom(t *testing.T) {
+	t.Run("for a request", func(t *testing.T) { makesRoom(t, Reserve, room) })
+	t.Run("for the way into one", func(t *testing.T) { makesRoom(t, ReserveEntry, entry) })
+}
+
+func makesRoom(t *testing.T, reserve func(), want int) {
+	t.Helper()
 	// Stack memory is taken from the system in spans; many goroutines at once make the difference visible.
 	const goroutines = 64
+	runtime.GC() // what earlier goroutines had is no longer in use
 	before := stackInUse()
 	hold, ready := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
 	for range goroutines {
-		go func() {
-			Reserve()
+		all.Go(func() {
+			reserve()
 			ready <- struct{}{}
 			<-hold
-		}()
+		})
 	}
 	for range goroutines {
 		<-ready
 	}
 	held := stackInUse() - before
 	close(hold)
-	if held < goroutines*room {
-		t.Fatalf("%d goroutines have %d bytes of stack, want at least %d each", goroutines, held, room)
+	all.Wait()
+	if held < goroutines*want {
+		t.Fatalf("%d goroutines have %d bytes of stack, want at least %d each", goroutines, held, want)
 	}
 }
 
