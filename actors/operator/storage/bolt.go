@@ -23,16 +23,27 @@ type BoltStore struct{ *local }
 // OpenBolt opens the store in a file, and makes the file if there is none; its directory has to exist. ErrLocked is returned when another
 // process has it open, ErrCorrupt when it is damaged. Whoever was known to hold leases is given lease.TTL to renew its session.
 func OpenBolt(path string, opts ...Option) (*BoltStore, error) {
+	l, err := openLocal(path, chosen(opts))
+	if err != nil {
+		return nil, err
+	}
+	return &BoltStore{l}, nil
+}
+
+// openLocal makes a local store of a file.
+func openLocal(path string, o options) (*local, error) {
 	back, err := openDisk(path)
 	if err != nil {
 		return nil, err
 	}
+	at := Revision(0)
+	_ = back.view(func(t table) error { at = revisionOf(t); return nil })
 	ids, err := holders(back)
 	if err != nil {
 		_ = back.close()
 		return nil, fmt.Errorf("cannot open store %s: %w: %w; %s", path, ErrCorrupt, err, remedy)
 	}
-	return &BoltStore{newLocal(back, chosen(opts), ids, newCommitter)}, nil
+	return newLocal(back, o, at, ids, newCommitter), nil
 }
 
 // disk is a backend in a file.

@@ -14,7 +14,7 @@ var errBroken = errors.New("the transaction was broken off")
 // writes that come queue, and whoever of them gets the turn commits them all. It has no goroutine of its own.
 type committer struct {
 	back      backend
-	committed func(changed []string)
+	committed func(changed []string, at Revision)
 	// turn holds a token while somebody commits.
 	turn chan struct{}
 
@@ -29,7 +29,7 @@ type pending struct {
 	err   error
 }
 
-func newCommitter(b backend, committed func([]string)) writer {
+func newCommitter(b backend, committed func([]string, Revision)) writer {
 	return &committer{back: b, committed: committed, turn: make(chan struct{}, 1)}
 }
 
@@ -103,8 +103,9 @@ func (c *committer) commit(some []*pending) {
 		writes[i] = p.write
 	}
 	var changed []string
-	changed, err = run(c.back, writes)
+	var at Revision
+	changed, at, err = run(c.back, writes)
 	if err == nil {
-		c.committed(changed)
+		c.committed(changed, at)
 	}
 }

@@ -18,6 +18,11 @@ var (
 	ErrName = errors.New("a name must not be empty and must not contain a slash or a control character")
 	// ErrClosed is returned when the store has been closed.
 	ErrClosed = errors.New("the store is closed")
+	// ErrAway is returned when the process that had a shared store open has gone while a write was under way: whether it was done is
+	// open. Another process opens the store within moments.
+	ErrAway = errors.New("the process that has the store open has gone, the outcome is not known")
+	// ErrVersion is returned when processes of different versions of a shared store meet.
+	ErrVersion = errors.New("the process that has the store open is of another version: stop one of them")
 	// ErrTooLarge is returned when a value is larger than MaxValue.
 	ErrTooLarge = errors.New("the value is too large")
 )

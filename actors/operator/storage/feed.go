@@ -11,8 +11,10 @@ import (
 
 // feeds are the running watches of a store that is in this process.
 type feeds struct {
-	back   backend
-	mu     sync.Mutex
+	back backend
+	mu   sync.Mutex
+	// at is the revision up to which the feeds have been told of all changes.
+	at     Revision
 	all    []*feed
 	closed bool
 }
@@ -39,9 +41,10 @@ func (f Filter) wants(marked string) bool {
 	return slices.Contains(f.Kinds, kind)
 }
 
-// changed tells the feeds of keys that were written.
-func (s *feeds) changed(keys []string) {
+// changed tells the feeds of keys that were written, up to a revision.
+func (s *feeds) changed(keys []string, at Revision) {
 	s.mu.Lock()
+	s.at = max(s.at, at)
 	var tell []func()
 	for _, f := range s.all {
 		if f.add(keys) {
@@ -65,7 +68,7 @@ func (f *feed) add(keys []string) bool {
 	return before == 0 && len(f.dirty) > 0
 }
 
-func (s *feeds) watch(from Revision, filter Filter, notify func()) (Feed, error) {
+func (s *feeds) watch(from Revision, filter Filter, notify func()) (*feed, error) {
 	f := &feed{of: s, filter: filter, notify: notify, dirty: map[string]struct{}{}}
 	s.mu.Lock()
 	if s.closed {
@@ -110,19 +113,28 @@ func since(b backend, from Revision) (keys []string, err error) {
 
 // Take implements Feed.
 func (f *feed) Take() ([]Change, error) {
+	changes, _, err := f.take()
+	return changes, err
+}
+
+// take also gives the revision up to which all changes have been taken: a watch can go on from there.
+func (f *feed) take() (changes []Change, at Revision, err error) {
 	f.of.mu.Lock()
 	open := slices.Contains(f.of.all, f)
-	dirty := f.dirty
-	f.dirty = map[string]struct{}{}
+	var dirty map[string]struct{}
+	if len(f.dirty) > 0 {
+		dirty, f.dirty = f.dirty, map[string]struct{}{}
+	}
+	at = f.of.at
 	f.of.mu.Unlock()
 	if !open {
-		return nil, ErrClosed
+		return nil, 0, ErrClosed
 	}
 	if len(dirty) == 0 {
-		return nil, nil
+		return nil, at, nil
 	}
-	changes := make([]Change, 0, len(dirty))
-	err := f.of.back.view(func(t table) error {
+	changes = make([]Change, 0, len(dirty))
+	err = f.of.back.view(func(t table) error {
 		now := revisionOf(t)
 		for marked := range dirty {
 			c, err := state(t, marked, f.filter.KeysOnly, now)
@@ -136,7 +148,7 @@ func (f *feed) Take() ([]Change, error) {
 	slices.SortFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.key(), b.key()))
 	})
-	return changes, err
+	return changes, at, err
 }
 
 func (c Change) key() string {

@@ -22,28 +22,30 @@ type writer interface {
 	do(ctx context.Context, write func(*txn) error) error
 }
 
-func newDirectWriter(b backend, committed func([]string)) writer { return directWriter{b, committed} }
+func newDirectWriter(b backend, committed func([]string, Revision)) writer {
+	return directWriter{b, committed}
+}
 
 // directWriter does each write in a transaction of its own, in the goroutine of the caller.
 type directWriter struct {
 	back      backend
-	committed func(changed []string)
+	committed func(changed []string, at Revision)
 }
 
 func (d directWriter) do(ctx context.Context, write func(*txn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	changed, err := run(d.back, []func(*txn) error{write})
+	changed, at, err := run(d.back, []func(*txn) error{write})
 	if err == nil {
-		d.committed(changed)
+		d.committed(changed, at)
 	}
 	return err
 }
 
-// newLocal makes a store on a backend whose leases the sessions hold; newWriter chooses how it writes.
-func newLocal(back backend, o options, holders []lease.SessionID, newWriter func(b backend, committed func([]string)) writer) *local {
-	f := &feeds{back: back}
+// newLocal makes a store on a backend that is at a revision and whose leases the sessions hold; newWriter chooses how it writes.
+func newLocal(back backend, o options, at Revision, holders []lease.SessionID, newWriter func(b backend, committed func([]string, Revision)) writer) *local {
+	f := &feeds{back: back, at: at}
 	return &local{back: back, writer: newWriter(back, f.changed), feeds: f, sessions: newSessions(o.clock, holders)}
 }
 
@@ -109,7 +111,11 @@ func (l *local) Append(ctx context.Context, writes []lease.Write) ([]Appended, e
 
 // Watch implements Store.
 func (l *local) Watch(from Revision, f Filter, notify func()) (Feed, error) {
-	return l.feeds.watch(from, f, notify)
+	feed, err := l.feeds.watch(from, f, notify)
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch from revision %d: %w", from, err)
+	}
+	return feed, nil
 }
 
 // Renew implements Store.

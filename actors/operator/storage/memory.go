@@ -13,7 +13,7 @@ type MemoryStore struct{ *local }
 // Memory makes an empty store. None of its methods waits for anything.
 func Memory(opts ...Option) *MemoryStore {
 	back := &ram{buckets: map[string]map[string][]byte{}, sorted: map[string][]string{}}
-	return &MemoryStore{newLocal(back, chosen(opts), nil, newDirectWriter)}
+	return &MemoryStore{newLocal(back, chosen(opts), 0, nil, newDirectWriter)}
 }
 
 // ram is a backend of maps.

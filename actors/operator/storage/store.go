@@ -121,7 +121,7 @@ type Store interface {
 	Append(ctx context.Context, writes []lease.Write) ([]Appended, error)
 
 	// Watch tells of changes after a revision. notify is called when there is something to Take, maybe once for many changes; it may be
-	// called before Watch returns. ErrCompacted is returned when the changes since are not known any more.
+	// called before Watch returns. ErrCompacted is returned, by it or by Take, when the changes since are not known any more.
 	Watch(from Revision, f Filter, notify func()) (Feed, error)
 
 	// Renew opens a session or lets it live for another lease.TTL. lease.ErrSessionEnded is returned when it was ended.

@@ -30,8 +30,8 @@ func revisionOf(t table) Revision {
 	return binary.BigEndian.Uint64(b)
 }
 
-// run does writes in one transaction, and returns which keys they changed.
-func run(b backend, writes []func(*txn) error) (changed []string, err error) {
+// run does writes in one transaction, and returns which keys they changed and the revision they led to.
+func run(b backend, writes []func(*txn) error) (changed []string, at Revision, err error) {
 	err = b.update(func(t table) error {
 		tx := &txn{table: t, revision: revisionOf(t)}
 		before := tx.revision
@@ -40,13 +40,13 @@ func run(b backend, writes []func(*txn) error) (changed []string, err error) {
 				return err
 			}
 		}
-		changed = tx.changed
+		changed, at = tx.changed, tx.revision
 		if tx.revision == before {
 			return nil
 		}
 		return t.put(meta, metaRevision, []byte(revisionKey(tx.revision)))
 	})
-	return changed, err
+	return changed, at, err
 }
 
 // next begins a write of a key: it has the revision that is returned.

@@ -440,8 +440,20 @@ func watchUnderWrites(t *testing.T, s storage.Store) {
 	}
 }
 
+// watchFuture: of changes that are not there yet nothing can be told.
 func watchFuture(t *testing.T, s storage.Store) {
-	_, err := s.Watch(99, everything, func() {})
+	late, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	news := make(chan struct{}, 100)
+	feed, err := s.Watch(99, everything, func() { news <- struct{}{} })
+	for err == nil {
+		select {
+		case <-news:
+		case <-late.Done():
+			t.Fatal("it is not told that there is nothing to tell")
+		}
+		_, err = feed.Take()
+	}
 	want(t, err, storage.ErrCompacted)
 }
 
