@@ -10,8 +10,8 @@ import (
 
 // board is what is known of every manifest, and where actors ask to be ended. It outlives the generations of actors and dispatchers.
 //
-// An actor asks to be ended with the number of the last wake it has. Only when that is the last one sent is it ended; a wake that crossed the
-// request keeps it, and it asks again. The dispatcher alone sends and ends, so nothing can be sent between the look and the end.
+// An actor asks to be ended with the number of the last wake it has. Only when that is the last one sent is it ended. Otherwise it is sent a
+// count, once, and asks again when it has got that far: what it does not have by then was lost with an earlier generation of it. The dispatcher alone sends and ends, so nothing can be sent between the look and the end.
 type board struct {
 	limit int
 
@@ -40,6 +40,8 @@ type entry struct {
 	key Key
 	// sent is the number of the last wake sent to its actor, seen the revision that its last pass saw.
 	sent, seen uint64
+	// counted is the number of the last count that it was sent and has not answered.
+	counted uint64
 	// due is when the next pass of a manifest without actor is due, and place where it is among those.
 	due   int64
 	place int32
@@ -170,7 +172,7 @@ func (b *board) refuse(e *entry, yes bool) {
 	}
 }
 
-// send numbers the next wake of an actor.
+// send numbers the next message to an actor.
 func (b *board) send(key Key) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,28 +191,43 @@ func (b *board) retire(r request) {
 	b.knock()
 }
 
-// settle takes all requests and gives the actors to end: those that know of every wake.
-func (b *board) settle() (end []Key) {
+// settle takes all requests and gives the actors to end, those that know of every wake, and those to send a count.
+func (b *board) settle() (end, behind []Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.requests {
 		e := b.entries[r.key]
-		if e == nil || !e.actor || e.sent != r.number {
-			continue
-		}
-		e.actor = false
-		b.actors--
-		b.vacate(e)
 		switch {
-		case r.gone:
-			b.forget(e)
-		case !r.due.IsZero():
-			b.dues.put(e, int64(r.due.Sub(b.base)))
+		case e == nil || !e.actor:
+		case e.sent == r.number:
+			b.end(e, r)
+			end = append(end, r.key)
+		case r.number >= e.counted:
+			e.counted = e.sent + 1
+			behind = append(behind, r.key)
 		}
-		end = append(end, r.key)
 	}
 	b.requests = b.requests[:0]
-	return end
+	return end, slices.DeleteFunc(behind, b.ended) // which have asked twice
+}
+
+// ended tells that a manifest has no actor; the lock is held.
+func (b *board) ended(key Key) bool {
+	e := b.entries[key]
+	return e == nil || !e.actor
+}
+
+// end takes an entry its actor; the lock is held.
+func (b *board) end(e *entry, r request) {
+	e.actor, e.counted = false, 0
+	b.actors--
+	b.vacate(e)
+	switch {
+	case r.gone:
+		b.forget(e)
+	case !r.due.IsZero():
+		b.dues.put(e, int64(r.due.Sub(b.base)))
+	}
 }
 
 // ripe takes the resting manifests whose pass is due, at most so many.

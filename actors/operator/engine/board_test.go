@@ -22,15 +22,15 @@ func TestOnlyAnActorThatKnowsAllWakesIsEnded(t *testing.T) {
 	key := Key{Namespace: "ns", Name: "a"}
 	b := boardWith(key, 2)
 	b.retire(request{key: key, number: 1, gone: true})
-	if end := b.settle(); len(end) != 0 {
+	if end, others := b.settle(); len(end) != 0 || len(others) != 1 {
 		t.Fatalf("ended %v: a wake crossed the request", end)
 	}
 	b.retire(request{key: key, number: 2, gone: true})
-	if end := b.settle(); len(end) != 1 || b.size() != 0 || b.crew() != 0 {
+	if end, _ := b.settle(); len(end) != 1 || b.size() != 0 || b.crew() != 0 {
 		t.Fatalf("ended %v, %d known", end, b.size())
 	}
 	b.retire(request{key: key, number: 2, gone: true})
-	if end := b.settle(); len(end) != 0 {
+	if end, _ := b.settle(); len(end) != 0 {
 		t.Error("an unknown actor was ended")
 	}
 }
@@ -40,7 +40,7 @@ func TestAManifestAtRestIsWokenByNewsAlone(t *testing.T) {
 	b := boardWith(key, 1)
 	b.saw(key, 7)
 	b.retire(request{key: key, number: 1, due: ms(5000)})
-	if end := b.settle(); len(end) != 1 || b.size() != 1 || b.crew() != 0 {
+	if end, _ := b.settle(); len(end) != 1 || b.size() != 1 || b.crew() != 0 {
 		t.Fatalf("ended %v, %d known, %d actors", end, b.size(), b.crew())
 	}
 	if wait := b.nextDue(ms(1000)); wait != 4*time.Second {

@@ -121,7 +121,9 @@ func (d *dispatcher) round(ctx supervision.Context) error {
 	if err != nil && !errors.Is(err, ErrLost) {
 		return fmt.Errorf("cannot dispatch for %s: %w", d.name, err)
 	}
-	d.todo = append(d.todo, wakes...)
+	if d.isReady() { // before, all that wakes are good for comes with the list
+		d.todo = append(d.todo, wakes...)
+	}
 	d.missed = false
 	d.settle()
 	d.seek(ctx, now, err != nil)
@@ -135,8 +137,12 @@ func (d *dispatcher) round(ctx supervision.Context) error {
 
 // settle ends the actors that asked for it.
 func (d *dispatcher) settle() {
-	for _, key := range d.board.settle() {
+	end, behind := d.board.settle()
+	for _, key := range end {
 		d.pool.Stop(key.String())
+	}
+	for _, key := range behind {
+		d.pool.Send(key.String(), count{d.board.send(key)})
 	}
 }
 

@@ -2,12 +2,17 @@ package engine
 
 import "context"
 
-// reborn makes up for what the last generation of an actor left behind: a pass of it that may still run does not count for the limit any
-// more.
+// reborn makes up for what the last generation of an actor left behind: the answer that it owes, and a pass that may still run but does not
+// count for the limit any more.
 func (b *board) reborn(key Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.entries[key]; e != nil && e.holder != nil {
+	e := b.entries[key]
+	if e == nil {
+		return
+	}
+	e.counted = 0
+	if e.holder != nil {
 		e.holder = nil
 		b.free()
 	}

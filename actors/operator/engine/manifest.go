@@ -25,6 +25,10 @@ const passJob = "pass"
 // this manifest.
 type wake struct{ revision, number uint64 }
 
+// count tells a manifest's actor that asked to be ended how many wakes were sent so far: it has them all, or they were lost with an earlier
+// generation of it.
+type count struct{ number uint64 }
+
 // tick tells a manifest's actor that a pass may be due, or that it is its turn.
 type tick struct{}
 
@@ -62,6 +66,8 @@ func (m *manifest) Receive(ctx supervision.Context, msg any) error {
 		m.begin(now)
 	case wake:
 		m.woken(msg, now)
+	case count:
+		m.number, m.asked = msg.number, false
 	case tick:
 		m.armed = time.Time{}
 	case supervision.JobDone:
