@@ -23,9 +23,12 @@ import (
 // testTimeout bounds every test.
 const testTimeout = 60 * time.Second
 
+// verbose tells whether -v was given: with -json, by which results are kept, all tests are verbose and nobody reads it.
+func verbose() bool { return flag.Lookup("test.v").Value.String() == "true" }
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if !testing.Verbose() {
+	if !verbose() {
 		klog.SetSlogLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	}
 	os.Exit(m.Run())

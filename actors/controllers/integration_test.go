@@ -37,9 +37,12 @@ import (
 // patience is how long a state is waited for; the machine may be loaded.
 const patience = 60 * time.Second
 
+// verbose tells whether -v was given: with -json, by which results are kept, all tests are verbose and nobody reads it.
+func verbose() bool { return flag.Lookup("test.v").Value.String() == "true" }
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if !testing.Verbose() {
+	if !verbose() {
 		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	}
 	os.Exit(m.Run())
@@ -72,7 +75,7 @@ func newPlaneOver(t *testing.T, between func(http.RoundTripper) http.RoundTrippe
 	t.Cleanup(cancel)
 	p := &plane{T: t, ctx: ctx}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	if testing.Verbose() {
+	if verbose() {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	dir := t.TempDir()
