@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// busyWithin is how soon one garbage collection has to follow another for the node to be under load.
-	busyWithin = 2 * time.Second
-	// quietLook is how often a node under load looks whether it still is, and quietBytes how much it allocates in that time at most when not.
+	// quietLook is how often a node looks, after a collection, whether it is under load, and quietBytes how much it allocates in that time at most
+	// when not.
 	quietLook, quietBytes = 500 * time.Millisecond, 8 << 20
 	// loadRoom is how many bytes of garbage a node under load makes at least before it is collected: collections of its small heap, several a
 	// second, would be one part in ten of its work. The trimmer gives the memory back when the load ends.
@@ -27,16 +26,17 @@ const (
 // trimmer gives back to the system, once a load has ended, the memory that only the load needed: the runtime would keep a good part of it
 // and collect the load's garbage minutes later.
 //
-// It costs nothing without load: the collections themselves wake it.
+// It costs nothing without load: the collections themselves wake it. Each is taken for the first sign of a load until that is known better, so
+// that a load of half a second already is collected once and not three times.
 type trimmer struct {
 	clock supervision.Clock
 
 	mu      sync.Mutex
 	stopped bool
-	paced   bool      // booted: before, the fewer garbage the better, because it would leave the heap of the idle node with holes
-	busy    bool      // under load
-	last    time.Time // of the last collection that may be a sign of load
-	allocs  uint64    // in all, at the last look
+	paced   bool   // booted: before, the fewer garbage the better, because it would leave the heap of the idle node with holes
+	busy    bool   // under load, or it is not known yet
+	loaded  bool   // it was a load
+	allocs  uint64 // in all, at the last look
 	trims   int
 	percent int // of the live heap that may become garbage, as it was set; 0 = the user has set one
 }
@@ -64,11 +64,8 @@ func (t *trimmer) collected() {
 		return
 	}
 	t.watch()
-	now := t.clock.Now()
-	soon := now.Sub(t.last) < busyWithin
-	t.last = now
-	if soon && !t.busy {
-		t.busy, t.allocs = true, allocated()
+	if !t.busy {
+		t.busy, t.loaded, t.allocs = true, false, allocated()
 		t.clock.AfterFunc(quietLook, t.look)
 	}
 	t.pace()
@@ -93,27 +90,34 @@ func percentOf(live uint64) int {
 	return max(leastPercent, int(100*loadRoom/max(live, loadRoom/8)))
 }
 
-// look trims once the load is over.
+// look ends a load, or what was none.
 func (t *trimmer) look() {
-	t.mu.Lock()
-	allocs := allocated()
-	over := allocs-t.allocs < quietBytes
-	t.allocs = allocs
-	if t.stopped || !over {
-		if !t.stopped {
-			t.clock.AfterFunc(quietLook, t.look)
-		}
-		t.mu.Unlock()
-		return
+	if t.over() {
+		giveBack()
 	}
-	t.busy, t.last = false, time.Time{}
-	t.pace()
-	t.trims++
-	t.mu.Unlock()
-	giveBack()
+}
+
+// over tells whether a load has ended just now. Until it has, or when there was none, there is nothing to give back.
+func (t *trimmer) over() bool {
 	t.mu.Lock()
-	t.last = time.Time{} // that collection was no sign of load
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return false
+	}
+	allocs := allocated()
+	made := allocs - t.allocs
+	t.allocs = allocs
+	if made >= quietBytes {
+		t.loaded = true
+		t.clock.AfterFunc(quietLook, t.look)
+		return false
+	}
+	t.busy = false
+	t.pace()
+	if t.loaded {
+		t.trims++
+	}
+	return t.loaded
 }
 
 // booted tells that the node has started: it gives back what that took, a little later, and from now on loads set the pace.
