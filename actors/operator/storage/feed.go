@@ -146,7 +146,7 @@ func (f *feed) take() (changes []Change, at Revision, err error) {
 		return nil
 	})
 	slices.SortFunc(changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.key(), b.key()))
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.key(), b.key()), cmp.Compare(a.Manifest, b.Manifest))
 	})
 	return changes, at, err
 }
