@@ -18,7 +18,7 @@ UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/
 RESULTS    := $(BIN)/results
 SHOW       := go run ./test/features show
 
-.PHONY: help deps build run test lint unit proofs sim faults e2e vm proved features stall interop churn bench crash linear clean
+.PHONY: help deps build run test lint unit proofs sim faults e2e vm proved features stall interop churn bench crash linear trials clean
 help: ## Show the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
@@ -81,6 +81,9 @@ interop: binaries ## A kube-apiserver as it is published on a node's etcd API, f
 
 crash: binaries ## Kill the daemon a thousand times under load and damage its files 500 times, and look for lost writes (about 25 min).
 	CRASH_ROUNDS=1000 CRASH_CASES=500 NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -timeout 2h ./test/crash/
+
+trials: ## A thousand stopped lease holders, and a hundred killed ones of each kind (STOPS, KILLS): no stale effect, who takes over when.
+	OPERATORS_STOPS=$${STOPS:-1000} OPERATORS_KILLS=$${KILLS:-100} go test -count=1 -v -timeout 1h -run 'TestF095|TestF096' ./test/operators/
 
 linear: ## Three members of a store under crashes, pauses and partitions, judged; LINEAR_SECONDS (300) and LINEAR_SEED choose others.
 	LINEAR_SECONDS=$${LINEAR_SECONDS:-300} go test -count=1 -v -timeout 2h ./test/linear/

@@ -30,6 +30,13 @@ type options struct {
 const loadMeasures = "rss_idle,create_seq,create_conc,get_seq,update_seq,list,watch,watch_fanout,delete_seq,deploy,rss_after"
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		if err := runWorker(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var o options
 	flag.StringVar(&o.kit, "kit", os.Getenv("BENCH_KIT"), "`folder` of the benchmark kit")
 	flag.StringVar(&o.kbench, "kbench", "", "the kit's load `program`, built")
@@ -38,9 +45,9 @@ func main() {
 	flag.StringVar(&o.out, "out", "bench.jsonl", "`file` the raw JSON lines are added to")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds, in which the sides take turns")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long idleness is watched, once per side; 0 leaves it out")
-	flag.StringVar(&o.only, "only", loadMeasures, "the kit's `measures` to run")
+	flag.StringVar(&o.only, "only", loadMeasures, "the kit's `measures` to run; operators runs only what package operator is measured by, without kit and peer")
 	flag.IntVar(&o.podStarts, "pod-starts", 50, "pods whose start is timed on nodeactor; 0 leaves it out")
-	flag.IntVar(&o.many, "many", 100000, "`ConfigMaps` of 1 KiB with which memory, lists and a restart are measured, once per side; 0 leaves it out")
+	flag.IntVar(&o.many, "many", 100000, "`ConfigMaps` of 1 KiB, or manifests of operators, with which memory, lists and a restart are measured, once per side; 0 leaves it out")
 	flag.DurationVar(&o.blast, "blast", 80*time.Second, "how long the API is loaded beside a controller that panics and one that does not, in turns; 0 leaves it out")
 	flag.BoolVar(&o.large, "large", false, "also schedule 10,000 pods on 5,000 fake nodes, on nodeactor alone")
 	flag.BoolVar(&o.skipPeer, "skip-peer", false, "measure nodeactor alone")
@@ -73,6 +80,11 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(work)
+	if o.only == operatorsOnly {
+		err := measureOperators(ctx, o, results, work)
+		fmt.Print(results.table())
+		return err
+	}
 	results.sizes(o)
 	for round := range o.rounds {
 		for _, s := range sidesOf(o, work, round) {

@@ -92,6 +92,13 @@ var rows = []row{
 	{"list all of them in pages of 500", "s", "many_pages", key("seconds"), goal{}},
 	{"restart with them: kill to first list of all", "s", "many_restart", key("seconds"), goal{}},
 	{"RSS after that", "MiB", "many_restart", key("rss_mib"), goal{}},
+	{"operators: first full pass of many manifests", "s", "operators_first_pass", key("seconds"), goal{}},
+	{"operators: CPU with them at rest", "% of a core", "operators_rest", key("cpu_percent"), goal{}},
+	{"operators: memory per manifest beyond the stored object", "bytes", "operators_memory", key("bytes"), goal{atMost, 4096, 1024}},
+	{"operators: stored change to reconcile, p99", "ms", "operators_latency", key("p99_ms"), goal{atMost, 20, 5}},
+	{"operators: the same from the call that changes, p99", "ms", "operators_latency", key("call_p99_ms"), goal{}},
+	{"operators: passes of 50 ms, 32 at a time, one process", "per s", "operators_rate_1", key("per_s"), goal{}},
+	{"operators: the same, three processes on one store", "per s", "operators_rate_3", key("per_s"), goal{}},
 	{"stripped programs", "MB", "size", key("megabytes"), goal{atMost, 130, 100}},
 }
 

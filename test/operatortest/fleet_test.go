@@ -1,0 +1,43 @@
+package operatortest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/test/operatortest"
+)
+
+// site is served at an address.
+type site struct {
+	Domain string `json:"domain"`
+	Pages  int    `json:"pages"`
+}
+
+func (site) Kind() string { return "Site" }
+
+type sites struct{}
+
+// Reconcile says where the site is.
+func (sites) Reconcile(_ context.Context, s *operator.ManifestState[site]) (operator.Action, error) {
+	return operator.None(), s.SetStatus(map[string]string{"url": fmt.Sprintf("https://%s/%d", s.Manifest.Spec.Domain, s.Manifest.Spec.Pages)})
+}
+
+// Finalize has nothing to undo.
+func (sites) Finalize(context.Context, *operator.ManifestState[site]) error { return nil }
+
+func spec(i, generation int) site {
+	return site{Domain: fmt.Sprintf("site-%d.example.com", i), Pages: generation}
+}
+
+func TestFleet(t *testing.T) {
+	for seed := range uint64(2) {
+		size := operatortest.Size{Nodes: 20, Manifests: 200, Seed: seed}
+		first := operatortest.Fleet(t, sites{}, size, spec)
+		t.Logf("%+v", first)
+		if again := operatortest.Fleet(t, sites{}, size, spec); again != first {
+			t.Errorf("seed %d took two ways:\n%+v\n%+v", seed, first, again)
+		}
+	}
+}
