@@ -18,9 +18,9 @@ UNIT       := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/
 RESULTS    := $(BIN)/results
 SHOW       := go run ./test/features show
 
-.PHONY: help deps build run test lint unit proofs sim faults e2e vm proved features stall interop churn bench crash linear trials clean
+.PHONY: help deps build run test lint unit proofs sim faults e2e vm proved features stall interop churn bench bench-operators crash linear trials clean
 help: ## Show the targets.
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
 deps: ## Install the system packages that building and testing need (Debian 12/13).
 	@hack/deps.sh build
@@ -78,6 +78,9 @@ churn: ## A day of updates (CHURN, 200,000) of 1,000 objects in half a minute: t
 
 interop: binaries ## A kube-apiserver as it is published on a node's etcd API, for INTEROP_MINUTES (4) under load, and etcd's own tools (needs root).
 	NODEACTOR_BIN=$(CURDIR)/$(BIN) INTEROP_MINUTES=$${INTEROP_MINUTES:-4} go test -count=1 -timeout 60m -v ./test/interop/
+
+bench-operators: ## What an operator of 100,000 manifests costs, and what three processes on one store do (five minutes; needs nothing but Go).
+	go run $(GOFLAGS_P) ./test/bench --only operators --out $${BENCH_OUT:-$${TMPDIR:-/tmp}/bench.jsonl}
 
 crash: binaries ## Kill the daemon a thousand times under load and damage its files 500 times, and look for lost writes (about 25 min).
 	CRASH_ROUNDS=1000 CRASH_CASES=500 NODEACTOR_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -timeout 2h ./test/crash/
