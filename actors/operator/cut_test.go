@@ -16,6 +16,17 @@ var errCut = errors.New("no way to the store")
 type line struct {
 	storage.Store
 	cut atomic.Bool
+	// notify are told when the way is there again: there may be something to take.
+	notify []func()
+}
+
+// set cuts the way, or mends it.
+func (l *line) set(cut bool) {
+	if l.cut.Swap(cut); !cut {
+		for _, notify := range l.notify {
+			notify()
+		}
+	}
 }
 
 func (l *line) way() error {
@@ -71,6 +82,7 @@ func (l *line) Watch(from storage.Revision, f storage.Filter, notify func()) (st
 	if err := l.way(); err != nil {
 		return nil, err
 	}
+	l.notify = append(l.notify, notify)
 	feed, err := l.Store.Watch(from, f, notify)
 	if err != nil {
 		return nil, err
@@ -79,6 +91,7 @@ func (l *line) Watch(from storage.Revision, f storage.Filter, notify func()) (st
 }
 
 func (l *line) WatchSessions(notify func()) storage.SessionFeed {
+	l.notify = append(l.notify, notify)
 	return lineSessions{l.Store.WatchSessions(notify), l}
 }
 

@@ -57,7 +57,7 @@ func newHost(p *plane, s *session.Session) *host {
 	h.index = newIndex(p.kind, p.cfg.Reads, h.loops.woken, h.forget)
 	h.engine = engine.New(p.kind, h.index, h.hooks(), timings(p.cfg), engine.Limits{Concurrency: p.cfg.Concurrency, Timeout: p.cfg.ReconcileTimeout})
 	s.Listen(p.kind, session.Listener{
-		Gained: func(f lease.Fence) { h.forManifest(f, h.gained) },
+		Gained: func(f lease.Fence) { h.forManifest(f, func(key engine.Key) { h.gained(f, key) }) },
 		Cancel: func(f lease.Fence, why lease.Reason) {
 			h.forManifest(f, func(key engine.Key) { h.engine.Cancel(key, fmt.Errorf("the lease is %s: %w", why, ErrFenced)) })
 		},
@@ -100,6 +100,7 @@ func (h *host) start(key engine.Key) (any, bool) {
 	if !ok {
 		return nil, false
 	}
+	h.index.begun(Key(key), fence.Epoch)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.refused, Key(key))
@@ -107,13 +108,13 @@ func (h *host) start(key engine.Key) (any, bool) {
 	return fence, true
 }
 
-// gained brings a pass about that was refused. Any other is brought about by the index.
-func (h *host) gained(key engine.Key) {
+// gained brings a pass about under a lease that is new, or of which a pass was refused.
+func (h *host) gained(f lease.Fence, key engine.Key) {
 	h.mu.Lock()
 	_, refused := h.refused[Key(key)]
 	delete(h.refused, Key(key))
 	h.mu.Unlock()
-	if refused {
+	if refused || !h.index.isBegun(Key(key), f.Epoch) {
 		h.engine.Gained(key)
 	}
 }

@@ -36,6 +36,8 @@ type entry struct {
 	// revision is that of the last change that matters, mark tells whether one does: it leaves out the status.
 	revision storage.Revision
 	mark     uint64
+	// epoch is that of the last pass that this process began.
+	epoch uint64
 }
 
 // past is what is kept of a manifest that failed.
@@ -145,7 +147,7 @@ func (x *index) own(rec Record, revision storage.Revision, deleted bool) []engin
 		if known && before.mark == mark {
 			return nil
 		}
-		x.entries[key] = entry{revision, mark}
+		x.entries[key] = entry{revision, mark, before.epoch}
 	}
 	return []engine.Wake{{Key: engine.Key(key), Revision: revision, Mends: mends}}
 }
@@ -198,8 +200,25 @@ func (x *index) wrote(rec Record, revision storage.Revision, gone bool) {
 		x.forget(rec.Key())
 	default:
 		x.remember(rec)
-		x.entries[rec.Key()] = entry{before.revision, rec.mark()}
+		x.entries[rec.Key()] = entry{before.revision, rec.mark(), before.epoch}
 	}
+}
+
+// begun notes that a pass has begun under an epoch.
+func (x *index) begun(key Key, epoch uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e, ok := x.entries[key]; ok {
+		e.epoch = epoch
+		x.entries[key] = e
+	}
+}
+
+// isBegun tells whether the last pass was begun under the epoch.
+func (x *index) isBegun(key Key, epoch uint64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.entries[key].epoch == epoch
 }
 
 // Ready implements engine.Awaiting.
