@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
 // readyToo is the condition by which the test says when a replica is ready: readiness is what a change of shape waits for.
@@ -64,21 +65,23 @@ func newPatron(h *host) *patron { return &patron{traffic: newTraffic(h)} }
 
 // look learns of the addresses. An answer that does not come is none.
 func (p *patron) look() {
-	resp, err := p.http.Get(p.base + "/api/v1/namespaces/default/endpoints/web")
+	resp, err := p.http.Get(p.base + "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dweb")
 	if err != nil {
 		return
 	}
 	defer resp.Body.Close()
-	var e corev1.Endpoints
-	if json.NewDecoder(resp.Body).Decode(&e) != nil || resp.StatusCode != http.StatusOK {
+	var l discoveryv1.EndpointSliceList
+	if json.NewDecoder(resp.Body).Decode(&l) != nil || resp.StatusCode != http.StatusOK {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.addresses = nil
-	for _, subset := range e.Subsets {
-		for _, a := range subset.Addresses {
-			p.addresses = append(p.addresses, a.IP)
+	for _, slice := range l.Items {
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready != nil && *e.Conditions.Ready {
+				p.addresses = append(p.addresses, e.Addresses...)
+			}
 		}
 	}
 }
