@@ -108,13 +108,14 @@ func (h *host) start(key engine.Key) (any, bool) {
 	return fence, true
 }
 
-// gained brings a pass about under a lease that is new, or of which a pass was refused.
+// gained brings a pass about that was refused, or that the manifest needs under a new lease though it had one under an older: somebody else may
+// have left it half done. The first pass of all is the index's to bring about.
 func (h *host) gained(f lease.Fence, key engine.Key) {
 	h.mu.Lock()
 	_, refused := h.refused[Key(key)]
 	delete(h.refused, Key(key))
 	h.mu.Unlock()
-	if refused || !h.index.isBegun(Key(key), f.Epoch) {
+	if last := h.index.lastBegun(Key(key)); refused || last != 0 && last != f.Epoch {
 		h.engine.Gained(key)
 	}
 }

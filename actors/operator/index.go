@@ -214,11 +214,11 @@ func (x *index) begun(key Key, epoch uint64) {
 	}
 }
 
-// isBegun tells whether the last pass was begun under the epoch.
-func (x *index) isBegun(key Key, epoch uint64) bool {
+// lastBegun is the epoch of the last pass that this process began, 0 for none.
+func (x *index) lastBegun(key Key) uint64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.entries[key].epoch == epoch
+	return x.entries[key].epoch
 }
 
 // Ready implements engine.Awaiting.
