@@ -81,6 +81,9 @@ func (f *flagSet) load() (node.Config, error) {
 	}
 	overlay(&c, f.given)
 	c.Version = version
+	if err := extras.into(&c); err != nil {
+		return c, err
+	}
 	c = c.WithDefaults()
 	return c, c.Validate()
 }

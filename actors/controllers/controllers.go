@@ -43,6 +43,8 @@ type Deps struct {
 	Heartbeats nodelifecycle.Heartbeats
 	// ReplicaGroups is what can be switched about ReplicaGroups.
 	ReplicaGroups replicagroup.Options
+	// Further are controllers beside those that every node has.
+	Further []kube.Controller
 }
 
 // All lists the controllers, in the order of the tree.
@@ -66,7 +68,7 @@ func Specs(d Deps) []supervision.Spec {
 	shared := kube.Deps{Cache: d.Cache, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics, Breaker: d.Breaker, InjectFaults: d.InjectFaults}
 	shared.Reporter = kube.NewReporter(shared, d.Metadata, d.Events)
 	specs := []supervision.Spec{shared.Reporter.Spec()}
-	for _, c := range All(d) {
+	for _, c := range append(All(d), d.Further...) {
 		specs = append(specs, kube.Spec(c, shared))
 	}
 	return append(specs, eventsttl.Spec(d.Cache, d.Client))

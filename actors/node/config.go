@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/nodeactor/nodeactor/actors/operator/served"
 	"github.com/nodeactor/nodeactor/supervision/catalog"
 )
 
@@ -100,6 +101,8 @@ type Config struct {
 	EncryptionProviderConfig string `json:"encryptionProviderConfig,omitempty"`
 	// PprofAddr serves Go profiles on a loopback address; off by default.
 	PprofAddr string `json:"pprofAddr,omitempty"`
+	// Operators run in the node beside its own controllers, each with its kind in the API. They come with the program, not from a file.
+	Operators []*served.Operator `json:"-"`
 	// Version is this build's version, shown by the API and in logs.
 	Version string `json:"-"`
 }

@@ -114,10 +114,12 @@ func (p *parts) controllers() ([]supervision.Spec, error) {
 	}
 	p.events = kube.NewRecorder(client.CoreV1(), p.clock, p.log)
 	p.saver.events = p.events.For("nodeactor")
-	return controllers.Specs(controllers.Deps{
+	deps := controllers.Deps{
 		Cache: p.cache, Client: client, Metadata: meta, Clock: p.clock, Log: p.log, RootCA: p.identity.CAPEM, Metrics: counts, Events: p.events, Heartbeats: p.beats,
 		Breaker: p.breaker, InjectFaults: p.cfg.FaultInjection, ReplicaGroups: groups,
-	}), nil
+	}
+	deps.Further, err = p.operators(deps)
+	return controllers.Specs(deps), err
 }
 
 func (p *parts) scheduler() (supervision.Spec, error) {

@@ -17,7 +17,8 @@ func ParseKey(s string) Key { return engine.ParseKey(s) }
 
 // Action is what a successful pass asks for next. The zero value asks for nothing: the next change or the fallback wakes it.
 type Action struct {
-	// After runs another pass after this time, if no change does so earlier. Zero for none.
+	// After runs another pass after this time, if no change does so earlier. Zero for none. Beside an error it is the wait until the next
+	// try, zero for that of the back-off.
 	After time.Duration
 	// Done ends the manifest's actor until a change names its key again, for controllers whose keys are no manifests of a kind.
 	Done bool
@@ -72,6 +73,11 @@ type Controller struct {
 	// Conditioned tells that custom resources of the manifests' kind have conditions in their status, a list with one of each type, and a
 	// phase that may be Parked.
 	Conditioned bool
+	// Timings and Limits are those of the engine; nil and zero stand for Timings() and none.
+	Timings *engine.Timings
+	Limits  engine.Limits
+	// Recall tells with which past the actor of a manifest begins, as engine.Hooks.Recall; nil for none.
+	Recall func(reader *cache.Cache, key Key) (failures int, next time.Time)
 	// New makes the Reconciler that runs the passes. It is called once and given what it may read: the declared kinds.
 	New func(reader *cache.Cache) Reconciler
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -22,7 +23,11 @@ type runner struct {
 }
 
 func (r *runner) hooks() engine.Hooks {
-	return engine.Hooks{Reconcile: r.reconcile, Paused: r.paused, Ended: r.ended, Log: r.deps.Log}
+	hooks := engine.Hooks{Reconcile: r.reconcile, Paused: r.paused, Ended: r.ended, Log: r.deps.Log}
+	if recall := r.controller.Recall; recall != nil {
+		hooks.Recall = func(key Key) (int, time.Time) { return recall(r.deps.Cache, key) }
+	}
+	return hooks
 }
 
 // reconcile runs one pass.
@@ -49,7 +54,7 @@ func resultOf(action Action, err error) engine.Result {
 	default:
 		result.Outcome = engine.Failed
 	}
-	if err != nil {
+	if err != nil && result.Outcome != engine.Failed {
 		result.After = 0
 	}
 	return result

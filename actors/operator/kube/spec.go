@@ -27,7 +27,11 @@ func Spec(c Controller, deps Deps) supervision.Spec {
 	r := &runner{controller: &c, reconciler: c.New(deps.Cache), deps: deps}
 	kinds := catalog.Row("kinds")
 	kinds.Start = func() supervision.Handler { return &kindWatch{controller: &c, deps: deps, served: all} }
-	group := engine.Spec(c.Name, s, r.hooks(), Timings(), engine.Limits{})
+	timings := Timings()
+	if c.Timings != nil {
+		timings = *c.Timings
+	}
+	group := engine.Spec(c.Name, s, r.hooks(), timings, c.Limits)
 	group.Children = slices.Insert(group.Children, 1, kinds)
 	return group
 }

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// websitesNode prepares a node whose program is testdata/websites: nodeactor with an operator of somebody's own in it.
+func websitesNode(t *testing.T, n int) *host {
+	t.Helper()
+	h := newHost(t, n)
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-p", "2", "-o", filepath.Join(dir, "nodeactor"), "./testdata/websites")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build the program: %v\n%s", err, out)
+	}
+	for _, helper := range []string{"nodeactor-runtime", "nodeactor-kubectl"} {
+		must(t, os.Symlink(filepath.Join(h.bin, helper), filepath.Join(dir, helper)))
+	}
+	h.bin = dir
+	return h
+}
+
+func website(name string, spec string) string {
+	return fmt.Sprintf("apiVersion: operators.nodeactor.io/v1\nkind: Website\nmetadata: {name: %s, namespace: default}\nspec: {%s}\n", name, spec)
+}
+
+// page waits until the page of a website says something.
+func (h *host) page(name, says string) {
+	h.t.Helper()
+	h.eventually(podLimit, "the page of "+name, func() error {
+		out, err := h.try("get", "configmap", name, "-o", `jsonpath={.data.index\.html}`)
+		if err == nil && out != says {
+			return notYet("it says %q", out)
+		}
+		return err
+	})
+}
+
+func (h *host) sitePhase(name, phase string) {
+	h.t.Helper()
+	h.kubectl("wait", "website/"+name, "--for=jsonpath={.status.phase}="+phase, "--timeout=60s")
+}
+
+// TestOperatorInsideTheNode runs a program of a few lines, which is a node with an operator in it, through the life of its objects.
+func TestOperatorInsideTheNode(t *testing.T) {
+	h := websitesNode(t, 32)
+	h.start()
+	h.kubectl("wait", "--for=condition=Established", "crd/websites.operators.nodeactor.io", "--timeout=30s")
+
+	for spec, reason := range map[string]string{
+		`title: a, copies: two`: "must be of type integer", `copies: 1`: "Required value", `title: a, mood: sad`: `supported values: "calm", "panics"`,
+		`title: a, colour: red`: `unknown field "spec.colour"`,
+	} {
+		if out, err := h.run(podLimit, []byte(website("wrong", spec)), "kubectl", "apply", "-f", "-"); err == nil || !strings.Contains(out, reason) {
+			t.Errorf("{%s}: %v, %s", spec, err, out)
+		}
+	}
+
+	h.apply(website("home", "title: hello"))
+	h.sitePhase("home", "Ready")
+	h.page("home", "hello")
+	if out := h.kubectl("get", "ws"); !strings.HasPrefix(out, "NAME   PHASE   AGE") || !strings.Contains(out, "\nhome   Ready   ") {
+		t.Errorf("kubectl get shows\n%s", out)
+	}
+	if out := h.kubectl("get", "ws", "home", "-o", "jsonpath={.spec.copies} {.status.value.page} {.status.observedGeneration}"); out != "1 home/index.html 1" {
+		t.Errorf("the website says %q", out)
+	}
+	begin := time.Now()
+	h.apply(website("home", "title: bye"))
+	h.page("home", "bye")
+	t.Logf("a change was on the page after %s, kubectl included", time.Since(begin).Round(time.Millisecond))
+	h.kubectl("delete", "configmap", "home")
+	h.page("home", "bye")
+
+	h.poisonedWebsite()
+	h.restartedWebsites()
+
+	h.kubectl("delete", "website", "home", "--timeout=30s")
+	if out := h.kubectl("get", "configmaps", "-l", "closed=home", "-o", "name"); strings.Count(out, "\n") != 1 {
+		t.Errorf("the finalizer left these notes: %q", out)
+	}
+	h.eventually(podLimit, "the page to go with its website", func() error {
+		if out, err := h.try("get", "configmap", "home", "--ignore-not-found", "-o", "name"); err != nil || out != "" {
+			return notYet("%q is there, %v", out, err)
+		}
+		return nil
+	})
+}
+
+// poisonedWebsite holds that an object whose passes panic stands alone, and says so.
+func (h *host) poisonedWebsite() {
+	h.t.Helper()
+	h.apply(website("bad", "title: x, mood: panics"))
+	h.waitCondition("website/bad", "ReconcilerHealthy", "False ")
+	h.apply(website("home", "title: again"))
+	h.page("home", "again")
+	if out := h.kubectl("get", "website", "bad", "-o", "jsonpath={.status.lastError}"); !strings.Contains(out, "no page today") {
+		h.t.Errorf("its last error is %q", out)
+	}
+	out, err := h.run(podLimit, nil, "tree", "--data-dir", h.dir, "--all", "node/controllers/website")
+	if err != nil || !strings.Contains(out, "default:bad") || !strings.Contains(out, "backing-off") && !strings.Contains(out, "parked") {
+		h.t.Errorf("the tree shows %v\n%s", err, out)
+	}
+}
+
+// restartedWebsites holds that a restart of the process keeps everything, and that a mended object does well.
+func (h *host) restartedWebsites() {
+	h.t.Helper()
+	version := h.kubectl("get", "website", "home", "-o", "jsonpath={.metadata.resourceVersion}")
+	h.stop()
+	h.start()
+	h.apply(website("bad", "title: mended"))
+	h.sitePhase("bad", "Ready")
+	h.waitCondition("website/bad", "ReconcilerHealthy", "True Recovered")
+	if again := h.kubectl("get", "website", "home", "-o", "jsonpath={.metadata.resourceVersion}"); again != version {
+		h.t.Errorf("the restart took the other website from version %s to %s", version, again)
+	}
+}
