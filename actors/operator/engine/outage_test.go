@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 func TestOutageLetsOneLookForAll(t *testing.T) {
@@ -32,5 +33,34 @@ func TestOutageLetsOneLookForAll(t *testing.T) {
 	o.note(now, Key{}, 0, true)
 	if wait := o.admit(now, 0); wait != 0 {
 		t.Errorf("after an answer a pass waits %v", wait)
+	}
+}
+
+// TestP59_ACrowdLooksLessOften has a hundred thousand manifests that each look when they were told to.
+func TestP59_ACrowdLooksLessOften(t *testing.T) {
+	o, now := &outage{}, ms(0)
+	for i := range outageAfter {
+		o.note(now, Key{Name: fmt.Sprint(i)}, 0.5, false)
+	}
+	const manifests = 100_000
+	next := make([]time.Time, manifests)
+	looks := 0
+	for range 10 * 60 {
+		now = now.Add(time.Second)
+		for i := range next {
+			if now.Before(next[i]) {
+				continue
+			}
+			looks++
+			if wait := o.admit(now, float64(i)/manifests); wait > 0 {
+				next[i] = now.Add(wait)
+			}
+		}
+		if now.Equal(ms(5 * 60 * 1000)) {
+			looks = 0
+		}
+	}
+	if perSecond := looks / (5 * 60); perSecond > 3*crowd || perSecond < crowd/10 {
+		t.Errorf("%d looks in a second", perSecond)
 	}
 }

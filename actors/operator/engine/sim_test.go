@@ -18,21 +18,54 @@ func manifests(n int) (keys []Key) {
 	return keys
 }
 
-// works is a pass that takes a while, honours its context, and fails, conflicts or asks for more now and then.
+// upTo is a random time.
+func upTo(k *harness.Kit, d time.Duration) time.Duration {
+	return time.Duration(k.Rand().Int64N(int64(d)))
+}
+
+// works is a pass that takes a while or none, honours its context, and fails, conflicts or asks for more now and then.
 func (w *world) works(k *harness.Kit) func(context.Context, Pass) Result {
 	return func(ctx context.Context, _ Pass) Result {
-		if w.clock.Sleep(ctx, time.Duration(k.Rand().IntN(300))*time.Millisecond) != nil {
+		if k.Rand().IntN(2) == 0 && w.clock.Sleep(ctx, upTo(k, 300*time.Millisecond)) != nil {
 			return Result{Outcome: Failed, Err: context.Cause(ctx)}
 		}
-		switch k.Rand().IntN(12) {
+		switch k.Rand().IntN(16) {
 		case 0:
 			return Result{Outcome: Failed, Err: errDown}
 		case 1:
 			return Result{Outcome: Conflicted}
 		case 2:
-			return Result{After: time.Duration(k.Rand().IntN(3000)) * time.Millisecond}
+			return Result{After: upTo(k, 3*time.Second)}
 		}
 		return Result{}
+	}
+}
+
+// churn runs clients that do something over and over, at moments that fall between any two messages of the engine, and waits for their end.
+func (w *world) churn(k *harness.Kit, clients, times int, act func()) {
+	left := clients
+	for i := range clients {
+		k.Go(fmt.Sprint("client ", i), func(ctx context.Context) {
+			for range times {
+				act()
+				_ = w.clock.Sleep(ctx, []time.Duration{0, 0, upTo(k, 12*time.Millisecond), time.Second, upTo(k, 3*time.Second)}[k.Rand().IntN(5)])
+			}
+			left--
+		})
+	}
+	k.Await(time.Hour, func() bool { return left == 0 })
+}
+
+// edit changes, makes or removes a manifest, or loses the wake of a change and says so.
+func (w *world) edit(k *harness.Kit, key Key) {
+	switch k.Rand().IntN(8) {
+	case 0, 1:
+		w.del(key)
+	case 2:
+		w.change(key, k.Rand().IntN(2) == 0, false)
+		w.loseWakes()
+	default:
+		w.put(key)
 	}
 }
 
@@ -44,32 +77,19 @@ func TestNoWakeIsLost(t *testing.T) {
 		limit := k.Rand().IntN(4)
 		e := New("test", w, w.hooks(), quiet(), Limits{Concurrency: limit})
 		w.do(w.works(k))
-		keys := manifests(6)
+		keys := manifests(4)
 		inTree(k, e)
-		for range 60 {
-			key := keys[k.Rand().IntN(len(keys))]
-			switch k.Rand().IntN(8) {
-			case 0:
-				w.del(key)
-			case 1:
-				w.loseWakes()
-			case 2:
-				e.Wake(key)
-			default:
-				w.put(key)
-			}
-			k.Advance(time.Duration(k.Rand().IntN(800)*k.Rand().IntN(4)) * time.Millisecond)
-		}
+		w.churn(k, 3, 25, func() { w.edit(k, keys[k.Rand().IntN(len(keys))]) })
 		w.do(nil)
 		k.Advance(2 * time.Minute)
 		w.settled(k, e)
 		if limit > 0 && w.most > limit {
 			k.Errorf("%d passes at a time, the limit is %d", w.most, limit)
 		}
-	}, harness.Seeds(200))
+	}, harness.Seeds(300))
 }
 
-// TestNoWakeIsLostOverFaults is the same while passes panic and dispatcher, pool and group are restarted.
+// TestNoWakeIsLostOverFaults is the same while passes panic and manifests, dispatcher, pool and group are restarted.
 func TestNoWakeIsLostOverFaults(t *testing.T) {
 	harness.Sim(t, func(k *harness.Kit) {
 		k.Allow("root/test/manifests/*", supervision.Panic)
@@ -84,22 +104,17 @@ func TestNoWakeIsLostOverFaults(t *testing.T) {
 			}
 			return r
 		})
-		keys := manifests(5)
+		keys := manifests(4)
 		inTree(k, e)
-		for range 40 {
-			w.change(keys[k.Rand().IntN(len(keys))], k.Rand().IntN(6) > 0, true)
-			switch k.Rand().IntN(20) {
-			case 0:
-				_ = k.System().Restart("root/test/dispatcher")
-			case 1:
-				_ = k.System().Restart("root/test/manifests")
-			case 2:
-				_ = k.System().Restart("root/test")
+		paths := []string{"/dispatcher", "/manifests", "", "/manifests/ns:m1", "/manifests/ns:m2"}
+		w.churn(k, 2, 20, func() {
+			w.edit(k, keys[k.Rand().IntN(len(keys))])
+			if i := k.Rand().IntN(40); i < len(paths) {
+				_ = k.System().Restart("root/test" + paths[i]) // there may be no such manifest at present
 			}
-			k.Advance(time.Duration(k.Rand().IntN(1000)*k.Rand().IntN(3)) * time.Millisecond)
-		}
+		})
 		w.do(nil)
-		k.Advance(3 * time.Hour) // what had a fault keeps its actor for an hour
+		k.Advance(faultKept + 10*time.Minute)
 		w.settled(k, e)
 	}, harness.Seeds(200))
 }
@@ -112,24 +127,21 @@ func TestALeaseIsRespected(t *testing.T) {
 		w.held = map[Key]bool{}
 		e := New("test", w, w.hooks(), quiet(), Limits{Concurrency: k.Rand().IntN(3)})
 		w.do(w.works(k))
-		keys := manifests(5)
+		keys := manifests(4)
 		inTree(k, e)
-		for range 60 {
+		w.churn(k, 3, 25, func() {
 			key := keys[k.Rand().IntN(len(keys))]
-			switch k.Rand().IntN(6) {
+			switch k.Rand().IntN(4) {
 			case 0:
 				w.hold(e, key, false)
-			case 1, 2:
+			case 1:
 				w.hold(e, key, true)
-			case 3:
-				w.del(key)
 			default:
-				w.put(key)
+				w.edit(k, key)
 			}
-			k.Advance(time.Duration(k.Rand().IntN(600)*k.Rand().IntN(3)) * time.Millisecond)
-		}
+		})
 		w.do(nil)
 		k.Advance(2 * time.Minute)
 		w.settled(k, e)
-	}, harness.Seeds(200))
+	}, harness.Seeds(300))
 }
