@@ -16,6 +16,8 @@ func revisionKey(r Revision) string {
 	return string(binary.BigEndian.AppendUint64(nil, r))
 }
 
+func revisionOfKey(key string) Revision { return binary.BigEndian.Uint64([]byte(key)) }
+
 // Values of objects follow their revision.
 const revisionSize = 8
 

@@ -21,6 +21,7 @@ type ram struct {
 	mu      sync.RWMutex
 	buckets map[string]map[string][]byte
 	closed  bool
+	past    past
 
 	sortMu sync.Mutex
 	// sorted are the keys of a bucket in order, once somebody has asked for them and until one is added or removed.
@@ -56,9 +57,18 @@ func (r *ram) close() error {
 // ramTable is a ram whose lock is held.
 type ramTable struct{ *ram }
 
-func (r ramTable) get(bucket, key string) []byte { return r.buckets[bucket][key] }
+func (r ramTable) get(bucket, key string) []byte {
+	if bucket == history {
+		return r.past.get(key)
+	}
+	return r.buckets[bucket][key]
+}
 
 func (r ramTable) put(bucket, key string, value []byte) error {
+	if bucket == history {
+		r.past.put(key, value)
+		return nil
+	}
 	if r.buckets[bucket] == nil {
 		r.buckets[bucket] = map[string][]byte{}
 	}
@@ -70,6 +80,10 @@ func (r ramTable) put(bucket, key string, value []byte) error {
 }
 
 func (r ramTable) remove(bucket, key string) error {
+	if bucket == history {
+		r.past.forget(key)
+		return nil
+	}
 	delete(r.buckets[bucket], key)
 	delete(r.sorted, bucket)
 	return nil
@@ -97,4 +111,27 @@ func (r ramTable) each(bucket, prefix, after string, visit func(string, []byte) 
 		}
 	}
 	return nil
+}
+
+// past is the history of a ram: revisions come one after the other, so that a list holds them.
+type past struct {
+	// before is the revision before the first.
+	before Revision
+	names  []string
+}
+
+func (p *past) get(key string) []byte {
+	i := revisionOfKey(key) - p.before - 1 // of what was forgotten it is huge
+	if i >= Revision(len(p.names)) {
+		return nil
+	}
+	return []byte(p.names[i])
+}
+
+func (p *past) put(_ string, name []byte) { p.names = append(p.names, string(name)) }
+
+// forget forgets all up to a revision.
+func (p *past) forget(key string) {
+	n := min(revisionOfKey(key)-p.before, Revision(len(p.names)))
+	p.names, p.before = p.names[n:], p.before+n
 }
