@@ -33,17 +33,20 @@
 //
 // # The caller's duties
 //
-// The kernel is meant for an actor that ticks it, and for a kind that is served. Whoever ticks it has to:
+// The kernel is meant for an actor that ticks it, and for a kind that is served; both are in ../controllers/replicagroup, with an actor for
+// each set. Whoever ticks it has to:
 //
 //  1. Be the only one: one actor for all sets, under a lease whose epoch goes with each write, or one per set under its own lease.
-//  2. Tick every DefaultInterval, and at once when a spec, a replica or its readiness has changed. Tick never waits; run it as a job
-//     where reading may take long.
+//  2. Tick every DefaultInterval, and at once when a spec, a replica or its readiness has changed. Where all of that wakes, a set need be
+//     ticked only as long as something is in progress or lacks room, and at its deadline and the edges of its refresh window. Tick never
+//     waits; run it as a job where reading may take long.
 //  3. Give a Context. ManagedSets and States come from a cache that has seen the actor's own last write; before States returns a set
 //     whose generation is newer than the folded one, the actor stores Fold of it by compare-and-append. Ready is the signal of
-//     hydration. Now is the wall clock: deadlines and stamps are stored and outlive the process.
+//     hydration. Now is the wall clock: deadlines and stamps are stored and outlive the process. Names that are in use still, as those of
+//     replicas on their way out are, are Taken.
 //  4. Apply a batch in one transaction that compares Expected, or, where replicas are objects of their own, write the state by
-//     compare-and-append first and then make and remove replicas: names and identities make it safe to stop in between. Quota and
-//     unschedulable replicas are Exhausted.
+//     compare-and-append first and then make and remove replicas: names and identities make it safe to stop in between. Where no more may
+//     be made the batch is Exhausted; where what was made finds no place the state has NoRoom.
 //  5. Store Audits as Events, log and count what Report says, and raise an alarm for its conflicts.
 //  6. Wrap the Context in an Observer whose flag makes it look only.
 //
@@ -55,5 +58,5 @@
 // A replica is hydrated when it is online and its objects, transient ones aside, have caught up. Realized is what serves now, target what
 // a set is on its way to. A tombstone is a record that tells what became of the last change. To shed is to give up replicas that somebody
 // would like but nobody needs. A refresh object is something that is computed anew on a schedule; its frontier is up to when it is
-// complete.
+// complete. A template is what replicas are made from; versions of it are shapes.
 package strategy
