@@ -41,12 +41,41 @@ func (f *fleet) judge() (effects int) {
 	for _, p := range f.procs {
 		p.kill()
 	}
+	log := f.log()
+	for _, wrong := range stale(log) {
+		f.t.Errorf("a stale effect was accepted: %s", wrong)
+	}
+	return len(log)
+}
+
+// effects counts those of each manifest.
+func (f *fleet) effects() map[string]int {
+	counts := map[string]int{}
+	for _, e := range f.log() {
+		counts[e.Manifest]++
+	}
+	return counts
+}
+
+// idle tells whether a manifest has had no effect since they were counted.
+func (f *fleet) idle(before map[string]int) bool {
+	now := f.effects()
+	for m, n := range before {
+		if now[m] <= n {
+			return true
+		}
+	}
+	return false
+}
+
+// log reads all effects there are.
+func (f *fleet) log() (log []accepted) {
+	f.t.Helper()
 	store, err := storage.OpenShared(f.store())
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer store.Close()
-	var log []accepted
 	_, err = store.ListObjects(f.t.Context(), effectKind, func(o storage.Object) bool {
 		e := accepted{Revision: o.Revision}
 		if err := json.Unmarshal(o.Value, &e.Effect); err != nil {
@@ -58,10 +87,7 @@ func (f *fleet) judge() (effects int) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	for _, wrong := range stale(log) {
-		f.t.Errorf("a stale effect was accepted: %s", wrong)
-	}
-	return len(log)
+	return log
 }
 
 // TestTheJudge: stale effects would be found.

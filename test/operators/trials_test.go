@@ -2,6 +2,7 @@ package operators
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -79,6 +80,36 @@ func (f *fleet) stopAndGoOn(procs []*proc) {
 	time.Sleep(lookAround)
 }
 
+// TestF095_AStoppedHostStopsTheStore stops the process that has the store open for longer than a session lives. Nobody can do anything
+// meanwhile; then all go on with what they had, because it was not their fault that they did not renew.
+func TestF095_AStoppedHostStopsTheStore(t *testing.T) {
+	t.Parallel()
+	const manifests = 8
+	f := newFleet(t, manifests, false)
+	host := f.start("host")
+	f.await("the host tends all", patience, func() bool { return len(f.of(host)) == manifests })
+	guest := f.start("guest")
+	f.shared(manifests/2, host, guest)
+	had := f.had(guest)
+	host.signal(syscall.SIGSTOP)
+	time.Sleep(lease.TTL + 2*time.Second)
+	host.signal(syscall.SIGCONT)
+	time.Sleep(lookAround)
+	if now := f.had(guest); !maps.Equal(now, had) {
+		t.Errorf("the guest tends %v, it tended %v", now, had)
+	}
+	before := f.effects()
+	if len(before) != manifests {
+		t.Errorf("only %d of %d manifests had effects", len(before), manifests)
+	}
+	for began := time.Now(); f.idle(before); time.Sleep(betweenPasses) {
+		if time.Since(began) > patience {
+			t.Fatalf("not all manifests have effects after the host went on:\n%s", f.state())
+		}
+	}
+	f.judge()
+}
+
 // TestF096_KilledHoldersAreReplaced kills one of two processes, in turn the one that has the store open and the other one, and measures
 // how long it takes until the last of its manifests has an effect of the other.
 func TestF096_KilledHoldersAreReplaced(t *testing.T) {
@@ -103,7 +134,7 @@ func TestF096_KilledHoldersAreReplaced(t *testing.T) {
 				for i := range fleets {
 					t.Run(fmt.Sprint(i), func(t *testing.T) {
 						t.Parallel()
-						of := takeovers(t, trials/fleets, c.silent, i)
+						of := takeovers(t, (trials-i+fleets-1)/fleets, c.silent, i)
 						mu.Lock()
 						defer mu.Unlock()
 						took = append(took, of...)
