@@ -179,6 +179,20 @@ func TestBad_StatusThatIsAnotherAtEveryPass(t *testing.T) {
 	})
 }
 
+func TestLookingAtWhatChangesIsNoHotLoop(t *testing.T) {
+	passes := 0
+	beside(t, operator.OperatorConfig{}, func(_ context.Context, s *state) (operator.Action, error) {
+		passes++
+		return operator.Requeue(10 * time.Second), s.SetStatus(built{Pages: passes % 2})
+	}, func(b *bench, p *process) {
+		before := passes
+		b.Advance(20 * time.Minute)
+		if v := p.view("bad"); passes-before < 115 || v.Status.Phase != operator.PhaseReady {
+			b.Errorf("%d passes in 20 min, stored %+v", passes-before, v.Status)
+		}
+	})
+}
+
 func TestBad_TwoOperatorsForOneKind(t *testing.T) {
 	seeded(t, func(b *bench) {
 		p := b.plane("a", operator.Func[site](build), operator.OperatorConfig{}, b.store)

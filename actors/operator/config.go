@@ -22,6 +22,8 @@ var DefaultBackoff = BackoffPolicy{Initial: time.Second, Factor: 2, Cap: time.Mi
 const (
 	// minRequeue is the shortest time after which a pass may ask for the next: the window in which changes are gathered.
 	minRequeue = 50 * time.Millisecond
+	// pollLeast is the shortest requeue that is taken for looking at something outside, which may well be another each time.
+	pollLeast = 10 * time.Second
 	// maxValue bounds a specification, and what an operator stores as status, in bytes.
 	maxValue = 256 << 10
 	// maxErrorText is how much of an error is kept in the status, in bytes.

@@ -73,8 +73,8 @@
 //	Reconcile asks to requeue in the past      the same, with ErrRequeuePast
 //	Reconcile changes name, namespace,         the same, with ErrManifestChanged; nothing that it did is stored
 //	specification or metadata of its manifest
-//	Reconcile stores another status each time  phase Parked and condition HotLoop when it has gone on for ten seconds; it pauses 10 s, 20 s …
-//	                                           5 min
+//	Reconcile stores another status each time  phase Parked and condition HotLoop, after some ten seconds; it pauses 10 s, 20 s … 5 min. One that
+//	                                           asks to be run again no sooner than in 10 s is taken to look at something that changes.
 //	Reconcile reads a kind it does not declare Get and List return ErrUndeclaredRead
 //	Finalize fails                             phase Deleting with the error, attempts and next try
 //	a status that does not serialise           SetStatus returns an error and changes nothing

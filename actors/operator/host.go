@@ -230,6 +230,9 @@ func (h *host) ended(r engine.Report) {
 	switch r.Result.Outcome {
 	case engine.Succeeded, engine.Gone:
 		h.tally.succeeded.Add(1)
+		if r.Result.After >= pollLeast {
+			h.loops.woken(Key(r.Key))
+		}
 	case engine.Failed:
 		if errors.Is(r.Result.Err, errNotYet) {
 			return

@@ -86,6 +86,9 @@ func (o stormOperator) trouble(ctx context.Context) error {
 	}
 }
 
+// stormSeeds is how many storms there are.
+const stormSeeds = 30
+
 // launch starts a process.
 func (o *storm) launch() *process {
 	o.starts++
@@ -183,5 +186,5 @@ func TestStormIsFollowedByCalm(t *testing.T) {
 		if wrong != "" {
 			k.Errorf("four minutes after the storm: %s", wrong)
 		}
-	}, harness.Seeds(30))
+	}, harness.Seeds(stormSeeds))
 }
