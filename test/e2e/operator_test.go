@@ -104,7 +104,7 @@ func (h *host) poisonedWebsite() {
 		h.t.Errorf("its last error is %q", out)
 	}
 	out, err := h.run(podLimit, nil, "tree", "--data-dir", h.dir, "--all", "node/controllers/website")
-	if err != nil || !strings.Contains(out, "default:bad") || !strings.Contains(out, "backing-off") && !strings.Contains(out, "parked") {
+	if err != nil || !strings.Contains(out, "default:bad") || !strings.Contains(out, " Panic ") {
 		h.t.Errorf("the tree shows %v\n%s", err, out)
 	}
 }
