@@ -18,16 +18,6 @@ import (
 const readyToo = "example.org/caught-up"
 
 const replicaGroup = `
-apiVersion: apps.nodeactor.io/v1alpha1
-kind: SizeClass
-metadata: {name: small}
-spec: {cpu: 10m, memory: 32Mi}
----
-apiVersion: apps.nodeactor.io/v1alpha1
-kind: SizeClass
-metadata: {name: large}
-spec: {cpu: 20m, memory: 64Mi}
----
 apiVersion: v1
 kind: Service
 metadata: {name: web}
@@ -174,6 +164,7 @@ func TestF113_ReplicaGroupOnRealContainers(t *testing.T) {
 	h.start()
 	h.importDemo()
 	h.eventually(startLimit, "the kinds to be served", func() error { _, err := h.try("get", "rg,sizeclasses"); return err })
+	h.kubectl("apply", "-f", "../../examples/replica-group.yaml")
 	h.apply(replicaGroup)
 	h.waitGroup("r1", "r2")
 	h.caughtUp("r1", "r2")
@@ -195,6 +186,7 @@ func TestF113_ReplicaGroupOnRealContainers(t *testing.T) {
 	}()
 	t.Run("F119 a change survives a crash", func(t *testing.T) { changesSize(t, h, p) })
 	t.Run("F114 rolled back at the deadline", func(t *testing.T) { rollsBack(t, h, p) })
+	h.kubectl("wait", "rg/shop", "--for=condition=Ready", "--timeout=60s") // The example of the manual.
 }
 
 // waitGroup waits until the containers of replicas run.
@@ -234,7 +226,7 @@ func changesSize(t *testing.T, h *host, p *patron) {
 		return nil
 	})
 	for _, pod := range h.pods("web") {
-		if size := pod.Spec.Containers[0].Resources.Limits.Memory().String(); size != "64Mi" || !isReady(&pod) {
+		if size := pod.Spec.Containers[0].Resources.Limits.Memory().String(); size != "128Mi" || !isReady(&pod) {
 			t.Errorf("pod %s has %s of memory, ready %v", pod.Name, size, isReady(&pod))
 		}
 	}
