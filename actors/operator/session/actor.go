@@ -75,8 +75,7 @@ func (a *actor) begin(ctx supervision.Context) {
 	if ctx.Generation() > 1 {
 		id.Boot = fmt.Sprintf("%s.%d", id.Boot, ctx.Generation())
 	}
-	self := ctx.Self()
-	a.life = newLife(a.session, id, ctx.Clock(), func() { ctx.Send(self, news{}) })
+	a.life = newLife(a.session, id, ctx.Clock(), waker(ctx))
 	if a.session.present(a.life) {
 		a.life.feed(lease.Stop{})
 	}
@@ -84,6 +83,12 @@ func (a *actor) begin(ctx supervision.Context) {
 	a.read(ctx)
 	a.life.feed(lease.Tick{})
 	ctx.After(lease.TickEvery, tick{})
+}
+
+// waker posts news to a generation. It is a timer's and no message that somebody sent, because nobody misses it when the generation has ended:
+// the next one begins with reading all.
+func waker(ctx supervision.Context) func() {
+	return func() { ctx.After(0, news{}) }
 }
 
 // end leaves the listeners with nothing.
@@ -119,6 +124,8 @@ func (a *actor) done(ctx supervision.Context, job supervision.JobDone) error {
 		a.life.feed(v.events...)
 	}
 	switch {
+	case job.Name == jobAppend && job.Err != nil: // what was asked for there is not known, so begin anew
+		return fmt.Errorf("cannot write leases: %w", job.Err)
 	case job.Name == jobEnd:
 		a.session.ended()
 	case job.Name == jobRead && job.Err != nil:

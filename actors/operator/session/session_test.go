@@ -21,6 +21,8 @@ type world struct {
 	k     *harness.Kit
 	store *storage.MemoryStore
 	procs []*process
+	// through is the store as sessions see it, if it is not the store itself.
+	through storage.Store
 }
 
 // process is one session with what it was told. It works on a manifest until finish.
@@ -55,7 +57,11 @@ func (w *world) add(i int) string {
 
 // start runs a process of its own tree.
 func (w *world) start(name string) *process {
-	p := &process{Session: session.New(w.store, lease.SessionID{Node: name, Boot: "1"}), w: w, name: name, running: map[string]lease.Fence{}, holds: map[string]lease.Fence{}}
+	through := w.through
+	if through == nil {
+		through = w.store
+	}
+	p := &process{Session: session.New(through, lease.SessionID{Node: name, Boot: "1"}), w: w, name: name, running: map[string]lease.Fence{}, holds: map[string]lease.Fence{}}
 	p.Listen(kind, session.Listener{
 		Gained: func(f lease.Fence) { p.holds[f.Manifest] = f; p.work(f.Manifest) },
 		Lost:   func(f lease.Fence) { delete(p.holds, f.Manifest) },

@@ -16,7 +16,8 @@ const (
 	lockName   = "lock"
 	socketName = "host.sock"
 	// dirMode keeps the store to one user: whoever can connect can write.
-	dirMode = 0o700
+	dirMode  = 0o700
+	fileMode = 0o600
 	// longestSocket is the longest path of a socket that the kernel takes.
 	longestSocket = 100
 )
@@ -38,7 +39,7 @@ func openDirectory(path string) (*directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open store %s: %w", path, err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, fileMode)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open store %s: %w", path, err), self.Close())
 	}
@@ -79,6 +80,9 @@ func (d *directory) listen() (net.Listener, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for the other processes of the store: %w", err)
+	}
+	if err := os.Chmod(path, fileMode); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot keep others from the socket of the store: %w", err), l.Close())
 	}
 	// A next host may have made its own socket by the time this one is closed.
 	l.SetUnlinkOnClose(false)

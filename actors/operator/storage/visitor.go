@@ -100,7 +100,7 @@ func (v *visitor) answer(ctx context.Context, r request) reply {
 	case opLease:
 		out.Lease, err = v.host.Lease(ctx, r.Manifest)
 	case opPage:
-		out.Entries, out.Revision, out.More, err = v.host.page(ctx, r.Bucket, r.Prefix, r.After)
+		out, err = v.page(ctx, r)
 	case opWrite:
 		out.Revision, err = v.host.Write(ctx, r.Write)
 	case opAppend:
@@ -131,6 +131,15 @@ func (v *visitor) hello(r request) error {
 	defer v.mu.Unlock()
 	v.members = members
 	return nil
+}
+
+func (v *visitor) page(ctx context.Context, r request) (out reply, err error) {
+	out.Seq = r.Seq
+	if r.Bucket != objects && r.Bucket != leases {
+		return out, fmt.Errorf("cannot read %q: it is not known", r.Bucket)
+	}
+	out.Entries, out.Revision, out.More, err = v.host.page(ctx, r.Bucket, r.Prefix, r.After)
+	return out, err
 }
 
 // session renews or ends a session of the process.
