@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/operator"
@@ -74,4 +76,32 @@ func check(t *testing.T, store storage.Store, plane *operator.ControlPlane[site]
 	if string(quick.Status.Value) != fmt.Sprintf(`{"pages":%d}`, run) || slow.Status.Attempts != 0 || slow.Status.Phase != operator.PhasePending {
 		t.Errorf("run %d left %+v and %+v", run, quick.Status, slow.Status)
 	}
+}
+
+// TestF100_APassThatWillNotEndIsNamed: the stop is bounded, and tells what did not go.
+func TestF100_APassThatWillNotEndIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(context.Background())
+		release := make(chan struct{})
+		plane, err := operator.NewControlPlane(operator.Func[site](func(context.Context, *state) (operator.Action, error) {
+			stop()
+			<-release
+			return operator.None(), nil
+		}), operator.OperatorConfig{}, storage.Memory(), operator.WithLogger(quiet))
+		if err == nil {
+			err = plane.AddManifest(ctx, "one", site{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = plane.Execute(ctx)
+		if took := time.Since(began); took < lease.StopWait || took > time.Minute {
+			t.Errorf("it took %s", took)
+		}
+		if !errors.Is(err, operator.ErrUnstopped) || !strings.Contains(err.Error(), "manifests/one") {
+			t.Errorf("the stop said %v", err)
+		}
+		close(release)
+	})
 }

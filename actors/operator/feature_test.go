@@ -39,7 +39,7 @@ func seeded(t *testing.T, test func(b *bench)) {
 	t.Helper()
 	harness.Sim(t, func(k *harness.Kit) {
 		test(&bench{Kit: k, store: storage.Memory(storage.WithClock(k.Clock()))})
-	}, harness.Seeds(10))
+	}, harness.Seeds(seeds))
 }
 
 // once runs a test on one seed: for those of many manifests.
@@ -352,5 +352,21 @@ func TestF099_DeletionWithoutAFinalizerIsImmediate(t *testing.T) {
 		if s := p.Stats(); s.Manifests != 0 {
 			b.Errorf("%d manifests are known of", s.Manifests)
 		}
+	})
+}
+
+func TestF090_ReadersSeeThatAPassRuns(t *testing.T) {
+	seeded(t, func(b *bench) {
+		p := b.start("a", operator.Func[site](func(ctx context.Context, s *state) (operator.Action, error) {
+			return operator.None(), operator.Sleep(ctx, 10*time.Second)
+		}), operator.OperatorConfig{})
+		p.add("one", 1)
+		if v := p.is("one", operator.PhaseReconciling, 5*time.Second); v.Status.Holder != "a/1" || v.Status.Epoch != 1 {
+			b.Errorf("while a pass runs: %+v", v.Status)
+		}
+		if revision := b.revision("one"); revision != 1 {
+			b.Errorf("revision %d while a pass runs", revision)
+		}
+		p.is("one", operator.PhaseReady, 15*time.Second)
 	})
 }

@@ -89,14 +89,10 @@ func (p *process) ready() (n int) {
 }
 
 func TestF095_TwoWorkersNeverReconcileOneManifestAtATime(t *testing.T) {
-	all := 1000
-	if raced {
-		all = 100
-	}
 	once(t, func(b *bench) {
 		w, cfg := newWatchman(), operator.OperatorConfig{Concurrency: 1000}
 		a := b.start("a", w.operator("a", b.Clock(), 30*time.Millisecond, operator.Requeue(5*time.Second)), cfg)
-		for i := range all {
+		for i := range crowd {
 			a.add(fmt.Sprintf("site-%04d", i), i)
 		}
 		b.Advance(3 * time.Second)
@@ -107,12 +103,12 @@ func TestF095_TwoWorkersNeverReconcileOneManifestAtATime(t *testing.T) {
 		b.until(15*time.Second, second.Left)
 		b.Advance(5 * time.Second)
 		third := b.start("b", w.operator("b", b.Clock(), 30*time.Millisecond, operator.Requeue(5*time.Second)), cfg)
-		b.until(2*time.Minute, func() bool { return third.held() == all/2 && a.held() == all/2 })
+		b.until(2*time.Minute, func() bool { return third.held() == crowd/2 && a.held() == crowd/2 })
 		b.Advance(10 * time.Second)
 		if len(w.overlaps) > 0 {
 			b.Errorf("%d overlaps, the first %s", len(w.overlaps), w.overlaps[0])
 		}
-		if w.by["a"] < all || w.by["b"] < all/2 || a.ready() != all {
+		if w.by["a"] < crowd || w.by["b"] < crowd/2 || a.ready() != crowd {
 			b.Errorf("passes %v, %d manifests are ready", w.by, a.ready())
 		}
 	})

@@ -2,5 +2,8 @@
 
 package operator_test
 
-// raced is set where the race detector makes everything some ten times slower.
-const raced = false
+// seeds is how many seeds a test runs, stormSeeds how many storms there are, crowd how many manifests are many.
+const (
+	seeds, stormSeeds = 10, 30
+	crowd             = 1000
+)

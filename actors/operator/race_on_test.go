@@ -2,5 +2,8 @@
 
 package operator_test
 
-// raced is set where the race detector makes everything some ten times slower.
-const raced = true
+// The race detector makes everything some ten times slower, and knows nothing of seeds: so fewer of them, and of manifests.
+const (
+	seeds, stormSeeds = 2, 4
+	crowd             = 100
+)

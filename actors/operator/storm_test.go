@@ -86,9 +86,6 @@ func (o stormOperator) trouble(ctx context.Context) error {
 	}
 }
 
-// stormSeeds is how many storms there are.
-const stormSeeds = 30
-
 // launch starts a process.
 func (o *storm) launch() *process {
 	o.starts++
