@@ -9,6 +9,8 @@ type crowd struct {
 	manifests int
 	print     uint64
 	holders   map[SessionID]*holder
+	// nobody holds the free leases.
+	nobody *holder
 	// gone are those whose leases may be taken.
 	gone []*holder
 	// seats are the nodes that may hold leases, in order; nil when that is to be found out anew, as it is when self changes: whether this
@@ -33,11 +35,17 @@ func newCrowd() crowd { return crowd{holders: map[SessionID]*holder{}} }
 
 // holder finds what is known of a session.
 func (n *Node) holder(id SessionID) *holder {
+	if id == (SessionID{}) && n.crowd.nobody != nil {
+		return n.crowd.nobody
+	}
 	h := n.crowd.holders[id]
 	if h == nil {
 		h = &holder{id: id, node: printOf(id.Node), print: printOf(id.Node + "/" + id.Boot)}
 		n.crowd.holders[id] = h
 		n.judge(h)
+		if h.why == BecauseFree {
+			n.crowd.nobody = h
+		}
 	}
 	return h
 }

@@ -97,7 +97,7 @@ func (n *Node) rejudge(id SessionID) {
 	if n.judge(h); h.why == 0 {
 		h.spare()
 	}
-	if _, live := n.live[id]; !live && len(h.held) == 0 {
+	if _, live := n.live[id]; !live && len(h.held) == 0 && h != n.crowd.nobody {
 		n.forget(h)
 	}
 }
