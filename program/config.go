@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	k8sversion "k8s.io/component-base/version"
 	"sigs.k8s.io/yaml"
 
+	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/node"
 )
 
-func kubeVersion() string { return k8sversion.Get().GitVersion }
+func kubeVersion() string { return apiserver.BuildVersion().GitVersion }
 
 // flagSet is the flags of `run`; a flag that was given beats the file, the file beats
 // the default.

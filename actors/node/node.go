@@ -18,9 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/metrics/legacyregistry"
-	k8sversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/health"
 	"github.com/nodeactor/nodeactor/supervision"
 )
@@ -40,7 +40,7 @@ const (
 	verifyIfGiven = tls.VerifyClientCertIfGiven
 )
 
-func kubeVersion() string { return k8sversion.Get().GitVersion }
+func kubeVersion() string { return apiserver.BuildVersion().GitVersion }
 
 // NewLogger makes the node's logger; the Kubernetes libraries log through it as well.
 func NewLogger(c Config, w io.Writer) *slog.Logger {

@@ -10,8 +10,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/client-go/kubernetes/scheme"
-	k8sversion "k8s.io/component-base/version"
 
+	"github.com/nodeactor/nodeactor/actors/apiserver"
 	"github.com/nodeactor/nodeactor/actors/health"
 	"github.com/nodeactor/nodeactor/store"
 	"github.com/nodeactor/nodeactor/supervision"
@@ -77,7 +77,7 @@ func (p *parts) unreadable(w http.ResponseWriter, r *http.Request) {
 		p.unhealthy.ServeHTTP(w, r)
 		return
 	case "/version":
-		responsewriters.WriteRawJSON(http.StatusOK, k8sversion.Get(), w)
+		responsewriters.WriteRawJSON(http.StatusOK, apiserver.BuildVersion(), w)
 		return
 	}
 	err := apierrors.NewServiceUnavailable(p.damage.reason())
