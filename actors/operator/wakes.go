@@ -65,7 +65,7 @@ func (w *wakes) Take() ([]engine.Wake, error) {
 	for _, wake := range w.pending {
 		all = append(all, wake)
 	}
-	clear(w.pending)
+	w.pending = map[engine.Key]engine.Wake{} // a map does not give back the room of the first listing
 	slices.SortFunc(all, func(a, b engine.Wake) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
