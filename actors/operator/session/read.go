@@ -64,10 +64,11 @@ func (l *life) others(there map[string]struct{}) (gone []string) {
 	return gone
 }
 
+// readLeases reads those of the manifests there are. Of one that is made again later, its first write is refused, and then it is known.
 func (l *life) readLeases(ctx context.Context, beat func()) error {
 	events := newEvents(l, beat)
 	_, err := l.of.store.Leases(ctx, func(manifest string, s lease.Stored) bool {
-		if _, ours := l.of.listeners[kindOf(manifest)]; ours {
+		if l.knows(manifest) {
 			events.add(lease.Observed{Manifest: manifest, Stored: s})
 		}
 		return true
@@ -77,6 +78,13 @@ func (l *life) readLeases(ctx context.Context, beat func()) error {
 		return fmt.Errorf("cannot list the leases: %w", err)
 	}
 	return nil
+}
+
+func (l *life) knows(manifest string) bool {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	_, known := l.known[manifest]
+	return known
 }
 
 // changed are the events of what a watch has told.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -388,4 +389,32 @@ func TestF095_StoppedProcess(t *testing.T) {
 			k.Fatalf("it works on %d", len(a.running))
 		}
 	}, harness.Seeds(20))
+}
+
+// TestF095_MadeAgain: the epochs of a manifest go on though nobody who runs has heard of the record, and though it was folded with others.
+func TestF095_MadeAgain(t *testing.T) {
+	for name, others := range map[string]int{"not heard of": 0, "folded": 19_999} {
+		t.Run(name, func(t *testing.T) {
+			harness.Sim(t, func(k *harness.Kit) {
+				w := newWorld(k, 0)
+				old := lease.SessionID{Node: "old", Boot: "1"}
+				for i := range others + 1 {
+					r := lease.Record{}.Taken(old)
+					at, _ := w.store.GetObject(k.Context(), storage.ID{Kind: kind, Name: strings.TrimPrefix(w.add(i), kind+"//")})
+					taken, _ := w.store.Append(k.Context(), []lease.Write{{Manifest: at.Key(), Record: r}})
+					freed, _ := w.store.Append(k.Context(), []lease.Write{{Manifest: at.Key(), Expected: taken[0].Revision, Record: r.Released()}})
+					if _, err := w.store.Write(k.Context(), storage.Write{Expected: at.Revision, ID: at.ID, Delete: true}); err != nil || freed[0].Err != nil {
+						k.Fatalf("cannot make what is gone: %v, %v", err, freed)
+					}
+				}
+				a := w.start("a")
+				k.Advance(2 * time.Second)
+				m := w.add(0)
+				k.Advance(2 * time.Second)
+				if f := a.running[m]; f.Epoch != 2 || a.write(f) != nil {
+					k.Fatalf("it works under %+v", f)
+				}
+			}, harness.Seeds(3))
+		})
+	}
 }

@@ -17,6 +17,8 @@ const (
 	wireVersion = 1
 	// togetherMost is how many writes share a transaction.
 	togetherMost = 512
+	// orphansMost is how many records of leases whose manifests are gone are kept; then they are folded into one.
+	orphansMost = 20_000
 	// stalled is by how much time a store has to come late for its next appointment to know that its process had been stopped.
 	stalled = 2 * time.Second
 )

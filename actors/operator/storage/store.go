@@ -111,7 +111,8 @@ type Store interface {
 	// done. The fence is checked first.
 	Write(ctx context.Context, w Write) (Revision, error)
 
-	// Lease reads a lease; of a manifest nobody has held it gives a free one of revision 0.
+	// Lease reads a lease; of a manifest nobody has held it gives a free one of revision 0. A store may forget the free records of manifests that
+	// are gone, and then gives one that is free, at an epoch that none of them was above, and of a revision other than 0.
 	Lease(ctx context.Context, manifest string) (lease.Stored, error)
 	// Leases visits all leases that were ever written, in order of their manifests, until visit returns false. It returns a
 	// revision as ListObjects does.

@@ -61,9 +61,13 @@ func (t *txn) next(mark, key string) (Revision, error) {
 	return t.revision, t.put(history, revisionKey(t.revision), []byte(mark+key))
 }
 
-// readLease reads a record.
+// readLease reads a record. Where there is none it is the floor, which is zero until records have been folded.
 func readLease(t table, manifest string) (lease.Stored, error) {
-	s, err := decodeLease(t.get(leases, manifest))
+	b := t.get(leases, manifest)
+	if b == nil {
+		b = t.get(meta, metaFloor)
+	}
+	s, err := decodeLease(b)
 	if err != nil {
 		return s, fmt.Errorf("cannot read the lease of %s: %w", manifest, err)
 	}
@@ -107,7 +111,15 @@ func (t *txn) write(w Write) (written, error) {
 		return written{}, err
 	}
 	if w.Delete {
-		return written{revision: revision}, t.remove(objects, key)
+		if err := t.remove(objects, key); err != nil {
+			return written{}, err
+		}
+		return written{revision: revision}, t.orphaned(key)
+	}
+	if w.Expected == 0 {
+		if err := t.adopted(key); err != nil {
+			return written{}, err
+		}
 	}
 	return written{revision: revision}, t.put(objects, key, encodeObject(revision, w.Value))
 }
