@@ -23,11 +23,16 @@ func upTo(k *harness.Kit, d time.Duration) time.Duration {
 	return time.Duration(k.Rand().Int64N(int64(d)))
 }
 
-// works is a pass that takes a while or none, honours its context, and fails, conflicts or asks for more now and then.
+// works is a pass that takes a while or none, honours its context, sees late that its manifest is gone, and fails, conflicts or asks for
+// more now and then.
 func (w *world) works(k *harness.Kit) func(context.Context, Pass) Result {
-	return func(ctx context.Context, _ Pass) Result {
+	return func(ctx context.Context, p Pass) Result {
 		if k.Rand().IntN(2) == 0 && w.clock.Sleep(ctx, upTo(k, 300*time.Millisecond)) != nil {
 			return Result{Outcome: Failed, Err: context.Cause(ctx)}
+		}
+		if !w.Has(p.Key) {
+			_ = w.clock.Sleep(ctx, upTo(k, 300*time.Millisecond))
+			return Result{Outcome: Gone}
 		}
 		switch k.Rand().IntN(16) {
 		case 0:
