@@ -50,6 +50,21 @@ type badDefault struct {
 
 func (badDefault) Kind() string { return "BadDefault" }
 
+// leaf is of another kind than page, and calls itself the same in the plural.
+type leaf struct{}
+
+func (leaf) Kind() string   { return "Leaf" }
+func (leaf) Plural() string { return "pages" }
+
+func mustBind[S operator.Specification](t *testing.T, op operator.Func[S]) *served.Operator {
+	t.Helper()
+	o, err := served.Bind(operator.Operator[S](op), operator.OperatorConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 type oddVersion struct{}
 
 func (oddVersion) Kind() string       { return "OddVersion" }
@@ -88,6 +103,9 @@ func TestBad_TwoOperatorsForOneKind(t *testing.T) {
 	}
 	if err := served.Check([]*served.Operator{one}, "page"); !errors.Is(err, operator.ErrKindTaken) {
 		t.Errorf("a taken name: %v", err)
+	}
+	if err := served.Check([]*served.Operator{one, mustBind(t, none[leaf]())}); !errors.Is(err, operator.ErrKindTaken) {
+		t.Errorf("two kinds of one name in the API: %v", err)
 	}
 	reader, err := served.Bind(none[site](), operator.OperatorConfig{Reads: []operator.Read{operator.Reads[page](nil)}})
 	if err != nil {

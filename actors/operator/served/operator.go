@@ -94,15 +94,16 @@ func (o *Operator) Definition() *apiextensionsv1.CustomResourceDefinition {
 	return o.definition.DeepCopy()
 }
 
-// Check refuses operators that cannot run together: two of one kind (operator.ErrKindTaken), and reads of kinds that none of them serves
-// (ErrUnknownKind). taken are names of controllers that there are already.
+// Check refuses operators that cannot run together: two of one kind, or of one name in the API or the tree (operator.ErrKindTaken), and reads
+// of kinds that none of them serves (ErrUnknownKind). taken are names of controllers that there are already.
 func Check(ops []*Operator, taken ...string) error {
-	kinds := map[string]*Operator{}
+	kinds, names := map[string]*Operator{}, map[string]bool{}
 	for _, o := range ops {
-		if kinds[o.Kind()] != nil || slices.Contains(taken, o.name()) {
-			return fmt.Errorf("cannot serve kind %s: %w", o.Kind(), operator.ErrKindTaken)
+		if kinds[o.Kind()] != nil || names[o.resource.name()] || slices.Contains(taken, o.name()) {
+			return fmt.Errorf("cannot serve kind %s as %s: %w", o.Kind(), o.resource.name(), operator.ErrKindTaken)
 		}
-		kinds[o.Kind()] = o
+		kinds[o.Kind()], names[o.resource.name()] = o, true
+		taken = append(taken, o.name())
 	}
 	for _, o := range ops {
 		for _, read := range o.cfg.Reads {

@@ -169,6 +169,42 @@ func TestP58_AServedOperatorThatWritesInCirclesPauses(t *testing.T) {
 	}
 }
 
+// TestP58_EffectsOfAServedOperatorThatGoInCircles are found like its statuses: it writes one of two contents in turn, and is woken by that.
+func TestP58_EffectsOfAServedOperatorThatGoInCircles(t *testing.T) {
+	p, op := newPlane(t), newPages()
+	op.do(func(ctx context.Context, s *operator.ManifestState[page]) (operator.Action, error) {
+		client, err := served.Kubernetes(ctx)
+		if err != nil {
+			return operator.None(), err
+		}
+		owner, err := served.Owner(ctx, s.Manifest.Metadata)
+		if err != nil {
+			return operator.None(), err
+		}
+		maps, name := client.CoreV1().ConfigMaps("default"), s.Manifest.Name
+		there, err := maps.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{owner}}}, metav1.CreateOptions{})
+			return operator.None(), err
+		}
+		if err != nil {
+			return operator.None(), err
+		}
+		there.Data = map[string]string{"turn": map[string]string{"": "a", "a": "b", "b": "a"}[there.Data["turn"]]}
+		_, err = maps.Update(ctx, there, metav1.UpdateOptions{})
+		return operator.None(), err
+	})
+	p.serve(bound(t, op, served.Owning("ConfigMap")))
+	p.create("one", "hello")
+	p.wantCondition("one", kube.ConditionHotLoop, "True Oscillation")
+	if n := op.count("one"); n > 13 {
+		t.Errorf("it was found after %d passes, want no more than five cycles", n)
+	}
+	if phase := field(p.get("one"), "status.phase"); phase != "Ready" {
+		t.Errorf("the pause was taken for a failure: %v", p.get("one").Object["status"])
+	}
+}
+
 // TestP58_NoOpWritesOfServedOperators: a pass that says what was said writes nothing.
 func TestP58_NoOpWritesOfServedOperators(t *testing.T) {
 	p, op := newPlane(t), newPages()
