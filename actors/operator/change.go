@@ -21,6 +21,9 @@ func (c Change) On(rec Record) (after Record, gone bool) {
 	if c.Status != nil {
 		after.Status = *c.Status
 	}
+	if rec.Deleting() && after.Status.Phase != PhaseParked {
+		after.Status.Phase = PhaseDeleting // it may have been deleted while the pass ran
+	}
 	after.Finalizers = without(rec.Finalizers, c.RemoveFinalizers)
 	for _, name := range c.AddFinalizers {
 		if !rec.Deleting() && !slices.Contains(after.Finalizers, name) {

@@ -76,6 +76,7 @@
 //	Reconcile stores another status each time  phase Parked and condition HotLoop, after some ten seconds; it pauses 10 s, 20 s … 5 min. One that
 //	                                           asks to be run again no sooner than in 10 s is taken to look at something that changes.
 //	Reconcile reads a kind it does not declare Get and List return ErrUndeclaredRead
+//	what tells whom a read concerns panics     nobody is woken by that object; an error in the log names it
 //	Finalize fails                             phase Deleting with the error, attempts and next try
 //	a status that does not serialise           SetStatus returns an error and changes nothing
 //	a type that does not serialise, or whose   NewControlPlane returns ErrSpecification and names the field

@@ -42,3 +42,6 @@ var ErrManifestChanged = errors.New("only the status, conditions and finalizers 
 
 // ErrRequeuePast is returned when a pass asks to run again at a time that has passed. Ask for a positive duration.
 var ErrRequeuePast = engine.ErrRequeuePast
+
+// errRecord is returned when what is stored is no manifest.
+var errRecord = errors.New("what is stored is no manifest")

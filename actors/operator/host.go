@@ -54,7 +54,7 @@ type tally struct{ succeeded, failed, interrupted, faults, writes atomic.Uint64 
 func newHost(p *plane, s *session.Session) *host {
 	h := &host{plane: p, log: p.opts.log.With("kind", p.kind), session: s, running: map[Key]flight{}, refused: map[Key]struct{}{}, recalled: map[Key]struct{}{}}
 	h.loops = newLoops(p.kind, p.opts.clock.Now)
-	h.index = newIndex(p.kind, p.cfg.Reads, h.loops.woken, h.forget)
+	h.index = newIndex(p.kind, p.cfg.Reads, h.loops.woken, h.forget, h.misread)
 	h.engine = engine.New(p.kind, h.index, h.hooks(), timings(p.cfg), engine.Limits{Concurrency: p.cfg.Concurrency, Timeout: p.cfg.ReconcileTimeout})
 	s.Listen(p.kind, session.Listener{
 		Gained: func(f lease.Fence) { h.forManifest(f, func(key engine.Key) { h.gained(f, key) }) },
@@ -63,6 +63,11 @@ func newHost(p *plane, s *session.Session) *host {
 		},
 	})
 	return h
+}
+
+// misread says that it is not known whom a change of what is read concerns.
+func (h *host) misread(id storage.ID, err error) {
+	h.log.Error("cannot tell whom a change concerns", "object", id.Key(), "cause", err)
 }
 
 // forManifest calls f with the manifest of a fence.
@@ -196,6 +201,8 @@ func (h *host) reconcile(ctx context.Context, pass engine.Pass) engine.Result {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return engine.Result{Outcome: engine.Gone}
+	case errors.Is(err, errRecord):
+		return engine.Result{Outcome: engine.Failed, Err: err} // it cannot be said on the manifest, which is not there to be written
 	case err != nil:
 		return engine.Result{Outcome: engine.Unanswered, Err: err}
 	}

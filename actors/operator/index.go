@@ -18,6 +18,8 @@ type index struct {
 	reads map[string]Read
 	// woken is told of wakes from outside the manifest's own passes, gone of manifests that are no more.
 	woken, gone func(Key)
+	// misread is told of objects of which it cannot be said whom they concern.
+	misread func(storage.ID, error)
 
 	mu      sync.Mutex
 	entries map[Key]entry
@@ -49,9 +51,9 @@ type past struct {
 	other  bool
 }
 
-func newIndex(kind string, reads []Read, woken, gone func(Key)) *index {
+func newIndex(kind string, reads []Read, woken, gone func(Key), misread func(storage.ID, error)) *index {
 	x := &index{
-		kind: kind, reads: map[string]Read{}, woken: woken, gone: gone,
+		kind: kind, reads: map[string]Read{}, woken: woken, gone: gone, misread: misread,
 		entries: map[Key]entry{}, failing: map[Key]past{}, concerned: map[storage.ID][]Key{},
 	}
 	for _, r := range reads {
@@ -177,7 +179,9 @@ func (x *index) read(read Read, obj storage.Object, rec Record, deleted bool) (w
 	concerned := x.concerned[obj.ID]
 	if deleted {
 		delete(x.concerned, obj.ID)
-	} else if now, err := read.Concerns(rec); err == nil {
+	} else if now, err := read.Concerns(rec); err != nil {
+		x.misread(obj.ID, err)
+	} else {
 		concerned = append(slices.Clip(concerned), now...)
 		x.concerned[obj.ID] = now
 	}

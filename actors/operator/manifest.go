@@ -77,7 +77,7 @@ func (r Record) Encode() ([]byte, error) {
 func DecodeRecord(value []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(value, &r); err != nil {
-		return Record{}, fmt.Errorf("cannot read a stored manifest: %w", err)
+		return Record{}, fmt.Errorf("%w: %w", errRecord, err)
 	}
 	return r, nil
 }

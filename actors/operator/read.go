@@ -15,11 +15,16 @@ type Read struct {
 // Kind is the kind that is read.
 func (r Read) Kind() string { return r.kind }
 
-// Concerns names the manifests a record concerns.
-func (r Read) Concerns(rec Record) ([]Key, error) {
+// Concerns names the manifests a record concerns. It is the operator's own code that says so: a panic of it is an error.
+func (r Read) Concerns(rec Record) (keys []Key, err error) {
 	if r.concerns == nil {
 		return nil, nil
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			keys, err = nil, fmt.Errorf("the function that names them panicked: %v", v)
+		}
+	}()
 	return r.concerns(rec)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/actors/operator"
+	"github.com/nodeactor/nodeactor/actors/operator/storage"
 )
 
 // ink is what sites are printed with: a site of that name.
@@ -93,6 +94,52 @@ func TestBad_ReadThatIsNotDeclared(t *testing.T) {
 		}
 		if _, err := operator.Get[ink](b.Context(), operator.Key{Name: "x"}); !errors.Is(err, operator.ErrNotInPass) {
 			b.Errorf("read outside of a pass: %v", err)
+		}
+	})
+}
+
+func TestBad_ReadThatPanics(t *testing.T) {
+	passes := 0
+	reads := operator.Reads(func(v operator.View[ink]) []operator.Key {
+		if v.Spec.For == "" {
+			panic("for whom?")
+		}
+		return []operator.Key{{Name: v.Spec.For}}
+	})
+	beside(t, operator.OperatorConfig{Reads: []operator.Read{reads}}, func(context.Context, *state) (operator.Action, error) {
+		passes++
+		return operator.None(), nil
+	}, func(b *bench, p *process) {
+		store := b.inks("user", operator.Func[ink](dry))
+		b.Advance(time.Second)
+		before := passes
+		err := errors.Join(store.AddManifest(b.Context(), "x", ink{}), store.AddManifest(b.Context(), "y", ink{For: "bad"}))
+		b.Advance(time.Second)
+		if err != nil || passes != before+1 {
+			b.Errorf("%v, %d passes after a read that panics and one that does not", err, passes-before)
+		}
+	})
+}
+
+func TestBad_StoredManifestThatIsNone(t *testing.T) {
+	passes := 0
+	beside(t, operator.OperatorConfig{}, func(context.Context, *state) (operator.Action, error) {
+		passes++
+		return operator.None(), nil
+	}, func(b *bench, p *process) {
+		p.is("bad", operator.PhaseReady, 5*time.Second)
+		id := storage.ID{Kind: "Site", Name: "bad"}
+		write := storage.Write{ID: id, Expected: b.revision("bad"), Value: []byte("no manifest")}
+		if _, err := b.store.Write(b.Context(), write); err != nil {
+			b.Fatalf("%v", err)
+		}
+		before := passes
+		b.Advance(10 * time.Second)
+		if s := p.Stats(); s.Failed < 3 || passes != before {
+			b.Errorf("%+v and %d passes of what is no manifest", s, passes-before)
+		}
+		if _, err := p.Get(b.Context(), "bad"); err == nil {
+			b.Errorf("what is no manifest was read")
 		}
 	})
 }

@@ -117,11 +117,6 @@ func (r *Runner[S]) Pass(ctx context.Context, rec Record, env Env) Outcome {
 
 // run calls the operator's code and stores what it comes to.
 func (r *Runner[S]) run(ctx context.Context, step step, rec Record, env Env) (out Outcome) {
-	manifest, before, err := copyOf[S](rec)
-	if err != nil {
-		return r.settle(ctx, rec, env, result{err: err})
-	}
-	state := &ManifestState[S]{Manifest: manifest, State: newState(rec, env.Fence, env.Now())}
 	returned := false
 	defer func() {
 		if returned {
@@ -133,13 +128,24 @@ func (r *Runner[S]) run(ctx context.Context, step step, rec Record, env Env) (ou
 			panic(v) // within the deferred call, so that the stack of its cause is still there for whoever contains it
 		}
 	}()
-	res := r.call(context.WithValue(ctx, passKey{}, &running{env, r.reads}), step, state, env.Once)
+	res := r.called(context.WithValue(ctx, passKey{}, &running{env, r.reads}), step, rec, env)
 	returned = true
+	return r.settle(ctx, rec, env, res)
+}
+
+// called lets the operator's own code have a copy of the manifest, and sees what it did to it.
+func (r *Runner[S]) called(ctx context.Context, step step, rec Record, env Env) result {
+	manifest, before, err := copyOf[S](rec)
+	if err != nil {
+		return result{err: err}
+	}
+	state := &ManifestState[S]{Manifest: manifest, State: newState(rec, env.Fence, env.Now())}
+	res := r.call(ctx, step, state, env.Once)
 	if res.err == nil {
 		res.err = unchanged(before, rec.Key(), state.Manifest)
 	}
 	res.state = &state.State
-	return r.settle(ctx, rec, env, res)
+	return res
 }
 
 // copyOf is a manifest for a pass, and all of it as text.

@@ -251,6 +251,9 @@ func TestAChangeOnANewerRecord(t *testing.T) {
 		t.Errorf("%+v, gone %t, before %+v", after, gone, rec)
 	}
 	rec.Deleted = noon
+	if after, _ = (Change{Status: &Status{Phase: PhaseReady}}).On(rec); after.Status.Phase != PhaseDeleting {
+		t.Errorf("deleted while the pass ran: %+v", after.Status)
+	}
 	if after, _ = (Change{AddFinalizers: []string{"b"}}).On(rec); len(after.Finalizers) != 2 {
 		t.Errorf("a finalizer was put on a manifest that is being deleted: %q", after.Finalizers)
 	}
