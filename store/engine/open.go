@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// soloTickMs is the raft tick, in milliseconds, of a member that is alone: an election nobody contests need not take long, and each
-	// tick wakes the processor of an idle node.
-	soloTickMs = 40
-	// soloElectionTicks is how many ticks such a member waits, at least, before it elects itself: the fewest that raft allows.
+	// soloTickMs is the raft tick, in milliseconds, of a member that is alone: each wakes the processor of an idle node, and it has nobody to
+	// hear from.
+	soloTickMs = 200
+	// soloElectionTicks is how many ticks such a member waits, at least, before it elects itself without being told to: the fewest that raft allows.
 	soloElectionTicks = 2
 	// commitEvery is how often the database is brought to disk behind the log; a crash replays as much.
 	commitEvery = 500 * time.Millisecond
@@ -214,6 +214,7 @@ func (m *Member) start(ctx context.Context, cfg Config) (booted bool, err error)
 func (m *Member) waitReady(ctx context.Context, dir string, found survey) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
+	m.elect(ctx)
 	if err := m.waitSettled(ctx); err != nil {
 		return m.noLeader(ctx, err)
 	}
