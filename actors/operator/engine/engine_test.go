@@ -67,10 +67,13 @@ func TestWhatAPassAsksFor(t *testing.T) {
 			harness.Sim(t, func(k *harness.Kit) {
 				w, _ := run(k, DefaultTimings, Limits{}, func(w *world) {
 					w.put(keyA)
-					w.act = func(context.Context, Pass) Result { return c.result }
+					w.act = func(context.Context, Pass) Result {
+						if w.passes(keyA) > 1 {
+							return Result{After: time.Hour}
+						}
+						return c.result
+					}
 				})
-				k.Await(time.Second, func() bool { return w.passes(keyA) == 1 })
-				w.do(func(context.Context, Pass) Result { return Result{After: time.Hour} })
 				k.Await(10*time.Minute, func() bool { return w.passes(keyA) == 2 })
 				if wait := w.began[keyA][1].Sub(w.began[keyA][0]); wait < c.from || wait > c.to {
 					k.Errorf("the next pass began %v after the first", wait)
