@@ -29,11 +29,20 @@ type fleet struct {
 
 	mu sync.Mutex
 	// tended is who has had an accepted effect on a manifest under the highest epoch.
-	tended  map[string]tending
-	refused int
-	unknown int
+	tended map[string]tending
+	// answered counts the effects that were accepted, as far as their processes could tell.
+	answered map[at]int
+	// refused and unknown count other answers.
+	refused, unknown int
+
 	changed chan struct{}
 	procs   []*proc
+}
+
+// at is an epoch of a manifest.
+type at struct {
+	manifest string
+	epoch    uint64
 }
 
 // tending is the first effect under an epoch.
@@ -53,7 +62,7 @@ type proc struct {
 
 // newFleet makes a store with manifests in it, that nobody tends yet.
 func newFleet(t *testing.T, manifests int, silent bool) *fleet {
-	f := &fleet{t: t, dir: t.TempDir(), silent: silent, tended: map[string]tending{}, changed: make(chan struct{})}
+	f := &fleet{t: t, dir: t.TempDir(), silent: silent, tended: map[string]tending{}, answered: map[at]int{}, changed: make(chan struct{})}
 	store, err := storage.OpenShared(f.store())
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +123,7 @@ func (p *proc) listen(out io.Reader, log io.Closer) {
 	close(p.over)
 }
 
-func (p *proc) heard(line string, at time.Time) {
+func (p *proc) heard(line string, when time.Time) {
 	var word, manifest, holder string
 	var epoch uint64
 	_, err := fmt.Sscan(line, &word, &manifest, &epoch, &holder)
@@ -122,9 +131,10 @@ func (p *proc) heard(line string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case err == nil && word == "tends":
+	case err == nil && word == "did":
+		f.answered[at{manifest, epoch}]++
 		if f.tended[manifest].epoch < epoch {
-			f.tended[manifest] = tending{p, epoch, at}
+			f.tended[manifest] = tending{p, epoch, when}
 		}
 	case err == nil && word == "refused":
 		f.refused++
@@ -216,6 +226,13 @@ func (f *fleet) had(p *proc) map[string]uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.of(p)
+}
+
+// refusals is how many effects the store refused for their fence.
+func (f *fleet) refusals() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refused
 }
 
 func (p *proc) signal(s syscall.Signal) {

@@ -20,17 +20,17 @@ type accepted struct {
 func stale(log []accepted) (wrong []string) {
 	slices.SortFunc(log, func(a, b accepted) int { return cmp.Compare(a.Revision, b.Revision) })
 	highest := map[string]uint64{}
-	holder := map[string]string{}
+	holder := map[at]string{}
 	for _, e := range log {
 		if e.Epoch < highest[e.Manifest] {
 			wrong = append(wrong, fmt.Sprintf("%+v came after epoch %d", e, highest[e.Manifest]))
 		}
 		highest[e.Manifest] = max(highest[e.Manifest], e.Epoch)
-		at := fmt.Sprint(e.Manifest, "@", e.Epoch)
-		if other, there := holder[at]; there && other != e.Holder {
+		epoch := at{e.Manifest, e.Epoch}
+		if other, there := holder[epoch]; there && other != e.Holder {
 			wrong = append(wrong, fmt.Sprintf("%+v is of the epoch of %s", e, other))
 		}
-		holder[at] = e.Holder
+		holder[epoch] = e.Holder
 	}
 	return wrong
 }
@@ -45,7 +45,26 @@ func (f *fleet) judge() (effects int) {
 	for _, wrong := range stale(log) {
 		f.t.Errorf("a stale effect was accepted: %s", wrong)
 	}
+	for _, lost := range f.lost(log) {
+		f.t.Error(lost)
+	}
 	return len(log)
+}
+
+// lost finds effects that were answered and are not there.
+func (f *fleet) lost(log []accepted) (missing []string) {
+	there := map[at]int{}
+	for _, e := range log {
+		there[at{e.Manifest, e.Epoch}]++
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for a, n := range f.answered {
+		if there[a] < n {
+			missing = append(missing, fmt.Sprintf("%d effects on %s under epoch %d were answered, there are %d", n, a.manifest, a.epoch, there[a]))
+		}
+	}
+	return missing
 }
 
 // effects counts those of each manifest.

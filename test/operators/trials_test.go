@@ -39,7 +39,8 @@ func TestF095_StoppedHoldersHaveNoStaleEffect(t *testing.T) {
 	others := 2 + atOnce/6
 	f := newFleet(t, 2*(atOnce+others), false)
 	var stopped []*proc
-	f.start("host") // it is never stopped: with it the store would stand still
+	host := f.start("host") // it is never stopped: with it the store would stand still
+	f.await("the host has the store open", patience, func() bool { return len(f.of(host)) > 0 })
 	for i := range others - 1 {
 		f.start(fmt.Sprint("other", i))
 	}
@@ -47,7 +48,8 @@ func TestF095_StoppedHoldersHaveNoStaleEffect(t *testing.T) {
 		stopped = append(stopped, f.start(fmt.Sprint("stopped", i)))
 	}
 	done := 0
-	for ; done < trials; done += atOnce {
+	// Few processes may by chance all be stopped while they rest.
+	for ; done < trials || f.refusals() == 0 && done < 3*trials; done += atOnce {
 		f.shared(1, stopped...)
 		f.stopAndGoOn(stopped)
 	}
@@ -176,10 +178,10 @@ func report(t *testing.T, took []time.Duration, within time.Duration) {
 		t.Fatal("there was no trial")
 	}
 	slices.Sort(took)
-	at := func(percent int) time.Duration { return took[(len(took)*percent+99)/100-1].Round(time.Millisecond) }
-	t.Logf("%d takeovers: p50 %s, p90 %s, p99 %s, longest %s", len(took), at(50), at(90), at(99), at(100))
-	if at(99) > within {
-		t.Errorf("the 99th percentile is %s, the most is %s", at(99), within)
+	percentile := func(percent int) time.Duration { return took[(len(took)*percent+99)/100-1].Round(time.Millisecond) }
+	t.Logf("%d takeovers: p50 %s, p90 %s, p99 %s, longest %s", len(took), percentile(50), percentile(90), percentile(99), percentile(100))
+	if percentile(99) > within {
+		t.Errorf("the 99th percentile is %s, the most is %s", percentile(99), within)
 	}
 }
 

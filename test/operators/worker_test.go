@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -71,12 +70,8 @@ const (
 
 // worker is one process. It is obstinate: it asks nobody whether it may, and does not mind being called off. Only the store stops it.
 type worker struct {
-	store *storage.SharedStore
-
+	store   *storage.SharedStore
 	effects atomic.Uint64
-	mu      sync.Mutex
-	// told are the epochs of manifests that the parent was told of.
-	told map[string]uint64
 }
 
 // work is the worker's main function.
@@ -92,7 +87,7 @@ func work() error {
 		return err
 	}
 	defer store.Close()
-	w := &worker{store: store, told: map[string]uint64{}}
+	w := &worker{store: store}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	jobs, err := operator.NewControlPlane(operator.Func[Job](w.reconcile), operator.OperatorConfig{}, store,
 		operator.WithNodeName(os.Getenv(envNode)), operator.WithLogger(log))
@@ -137,11 +132,6 @@ func (w *worker) effect(ctx context.Context, f lease.Fence) error {
 	if _, err := w.store.Write(ctx, storage.Write{Fence: &f, ID: storage.ID{Kind: effectKind, Name: name}, Value: value}); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.told[f.Manifest] < f.Epoch {
-		w.told[f.Manifest] = f.Epoch
-		fmt.Println("tends", f.Manifest, f.Epoch, f.Holder)
-	}
+	fmt.Println("did", f.Manifest, f.Epoch, f.Holder)
 	return nil
 }

@@ -414,7 +414,7 @@ func TestF095_MadeAgain(t *testing.T) {
 				if f := a.running[m]; f.Epoch != 2 || a.write(f) != nil {
 					k.Fatalf("it works under %+v", f)
 				}
-			}, harness.Seeds(3))
+			}, harness.Seeds(1))
 		})
 	}
 }
