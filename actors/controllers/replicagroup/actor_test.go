@@ -116,6 +116,58 @@ func TestF106_AConcurrentChangeOfTheSpec(t *testing.T) {
 	}
 }
 
+// TestF106_AStaleDecisionRealizesNothing lets the user change his mind while the pass looks, so that nothing stored has changed when it
+// decides to cut over: that must not happen.
+func TestF106_AStaleDecisionRealizesNothing(t *testing.T) {
+	for look := 1; look <= 2; look++ {
+		f := steady(t, 2, "S")
+		f.change(func(s *Spec) { s.Size = "L" })
+		f.rest()
+		f.kubelet("L")
+		left := look
+		f.reads = func() {
+			if left--; left == 0 {
+				f.change(func(s *Spec) { s.Size = "S" })
+			}
+		}
+		if _, err := f.pass(); err != nil {
+			t.Fatal(err)
+		}
+		f.settle("S", "L")
+		f.record("Cancelled", "2 x S")
+		f.has("r1:S* r2:S*")
+	}
+}
+
+// TestF106_TwoActorsAtOnce lets another actor, which was believed dead, do all of a pass while this one looks: the change ends once.
+func TestF106_TwoActorsAtOnce(t *testing.T) {
+	f := steady(t, 2, "S")
+	f.change(func(s *Spec) { s.Size = "L" })
+	f.rest()
+	f.kubelet("L")
+	f.reads = func() {
+		f.reads = nil
+		if _, err := f.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+	f.settle("L")
+	f.record("Finalized", "2 x L")
+	f.has("r3:L* r4:L*")
+	ends := 0
+	for _, event := range f.events {
+		if strings.Contains(event, "ReconfigurationFinalized") {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("the change ended %d times", ends)
+	}
+}
+
 func TestF114_RolledBackAtTheDeadline(t *testing.T) {
 	f := steady(t, 2, "S")
 	f.change(func(s *Spec) {
@@ -311,6 +363,21 @@ func TestF122_UnschedulableGivesUpTheChangeAfterAWhile(t *testing.T) {
 	f.settle("S")
 	f.record("ResourceExhausted", "2 x S")
 	f.has("r1:S* r2:S*")
+}
+
+// TestF122_PodsOnTheirWayOutGiveRoom: what they leave may be enough, so nothing is given up before they are gone.
+func TestF122_PodsOnTheirWayOutGiveRoom(t *testing.T) {
+	f := steady(t, 2, "S")
+	f.change(func(s *Spec) { s.Size = "L" })
+	f.rest()
+	f.unschedulable("L")
+	f.now = f.now.Add(time.Hour)
+	at := metav1.NewTime(f.now)
+	f.pods["web-r1"].DeletionTimestamp = &at
+	f.rest()
+	f.record("InProgress", "2 x S")
+	f.settle("S")
+	f.record("ResourceExhausted", "2 x S")
 }
 
 // TestF122_WhatHadNoRoomBeforeIsNotTheChangesFault: going to a smaller size is how a user helps himself.

@@ -45,6 +45,8 @@ type fake struct {
 	refuses error
 	// before is called before each write, and may panic as a kill does.
 	before func(call string)
+	// reads is called at each look at the pods.
+	reads  func()
 	writes []string
 	events []string
 
@@ -130,6 +132,9 @@ func (f *fake) Fresh(context.Context, kube.Key) (*Group, error) {
 func (f *fake) Size(name string) (Size, bool, error) { s, ok := f.sizes[name]; return s, ok, nil }
 
 func (f *fake) Pods(context.Context, types.UID) ([]*corev1.Pod, error) {
+	if f.reads != nil {
+		f.reads()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var pods []*corev1.Pod
