@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -50,12 +51,25 @@ func Fleet[S operator.Specification](t testing.TB, op operator.Operator[S], size
 		t.Fatalf("cannot play a fleet: %v", err)
 	}
 	defer f.feed.Close()
+	defer f.spare()()
 	f.play()
 	f.judge()
 	if t.Failed() {
 		t.Logf("seed %d, after %s", size.Seed, f.report.Lasted)
 	}
 	return f.report
+}
+
+// spare lets garbage of a large fleet be collected more seldom, as long as there is memory; what it returns ends that.
+func (f *fleet[S]) spare() (end func()) {
+	if f.size.Nodes*f.size.Manifests < large {
+		return func() {}
+	}
+	percent, limit := debug.SetGCPercent(seldom), debug.SetMemoryLimit(plenty)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
 }
 
 // fleet is all nodes, their store, and what is known of the truth.

@@ -17,3 +17,11 @@ const panicOdds = 1000
 
 // workers is how many goroutines let nodes think; each has its own part of the nodes.
 const workers = 2
+
+// What a fleet may use of memory: from large on, the product of nodes and manifests, garbage is collected seldom, in per cent of what is live,
+// until there are plenty bytes.
+const (
+	large  = 1_000_000
+	seldom = 400
+	plenty = 5 << 30
+)
