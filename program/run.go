@@ -40,6 +40,8 @@ can override it for one actor (path; the members of a pool are POOL/*) or for al
     windows: {start: 1m, hang: 45s, stop: 20s}   # each may be left out
   - row: controller                   # supervisors have budgets of restarts
     restarts: {burst: {max: 30, within: 1m}, sustained: {max: 300, within: 1h}}
+  - row: reconciler                   # hang also bounds each pass of a reconciler, 60s otherwise
+    windows: {hang: 2m}
 
 Exit codes: 0 when it was told to stop, 1 when it was refused or could not begin, 3 when a fault
 escalated past the root: then it ended in order, the reason is in the data directory

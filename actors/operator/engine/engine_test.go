@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
+	"github.com/nodeactor/nodeactor/supervision/catalog"
 	"github.com/nodeactor/nodeactor/supervision/core"
 	"github.com/nodeactor/nodeactor/test/harness"
 )
@@ -374,9 +375,11 @@ func TestAConfiguredWindowBoundsPasses(t *testing.T) {
 			lasted = k.Clock().Now().Sub(began)
 			return Result{}
 		})
-		spec := Spec("test", w, w.hooks(), quiet(), Limits{})
-		spec.Children[0].Template.HangAfter = 45 * time.Second
-		k.Tree(harness.Group("root", harness.OneForOne, spec))
+		root := harness.Group("root", harness.OneForOne, Spec("test", w, w.hooks(), quiet(), Limits{}))
+		if err := catalog.Apply(&root, []catalog.Override{{Row: "reconciler", Windows: &catalog.Windows{Hang: "45s"}}}); err != nil {
+			k.Fatalf("%v", err)
+		}
+		k.Tree(root)
 		k.Advance(2 * time.Minute)
 		if lasted > 45*time.Second || lasted < 44*time.Second {
 			k.Errorf("the pass was ended after %v", lasted)

@@ -1,12 +1,13 @@
-// Package kube turns a reconciler into actors: one per manifest, woken by exactly the changes it declares to read.
+// Package kube runs controllers on the API's objects: a reconciler becomes one actor per manifest, woken by exactly the changes it declares to
+// read.
 //
-// A Controller names its Reconciler, the kind of its manifests and its Reads. Spec makes the supervised subtree of it:
+// A Controller names its Reconciler, the kind of its manifests and its Reads. Spec makes the supervised subtree of it, on package engine:
 //
 //	controllers/reporter   tells on objects how their reconcilers do
 //	controllers/<name>
 //	├─ manifests    pool, one actor per manifest
 //	├─ kinds        waits until the kinds it reads are served
-//	└─ dispatcher   follows the cache, maps changes to manifest keys, wakes actors
+//	└─ dispatcher   wakes the manifests that changes in the cache concern
 //
 // # Duties of a Reconciler
 //
@@ -17,7 +18,7 @@
 //  5. It writes with the context of its pass, through a client that goes through Breaker.Guard: that is how the breaker knows it.
 //  6. It keeps nothing in memory that it could not lose: actors are restarted.
 //
-// # What the operator promises
+// # What it can rely on
 //
 //   - The first change after a quiet spell starts a pass at once; what follows within the debounce window becomes one more pass.
 //   - At most one pass of a manifest runs and at most one is pending.
