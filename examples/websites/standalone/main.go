@@ -1,15 +1,13 @@
-// Command standalone publishes a website without any API server: what it was told last time it knows still.
+// Command standalone publishes a website without any API server. The store is a file: what it was told once, it knows still.
 //
-//	go run ./examples/websites/standalone -folder /tmp/www -name shop -title "My shop" -text Welcome
+//	go run ./examples/websites/standalone www shop "Welcome to my shop"
 package main
 
 import (
 	"context"
-	"flag"
 	"log"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/nodeactor/nodeactor/actors/operator"
@@ -18,20 +16,17 @@ import (
 )
 
 func main() {
-	folder := flag.String("folder", "www", "`folder` of the websites")
-	name, title, text := flag.String("name", "", "of a website to declare"), flag.String("title", "", "its title"), flag.String("text", "", "its text")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	store, err := storage.OpenBolt(filepath.Clean(*folder) + ".db")
+	store, err := storage.OpenBolt(os.Args[1] + ".db")
 	check(err)
-	defer store.Close()
-	plane, err := operator.NewControlPlane(websites.Publisher{Folder: *folder}, operator.OperatorConfig{}, store)
+	plane, err := operator.NewControlPlane(websites.Publisher{Folder: os.Args[1]}, operator.OperatorConfig{}, store)
 	check(err)
-	if *name != "" {
-		check(plane.AddManifest(ctx, *name, websites.Website{Title: *title, Pages: map[string]string{"index": *text}}))
+	if len(os.Args) > 3 {
+		check(plane.AddManifest(ctx, os.Args[2], websites.Website{Title: os.Args[2], Pages: map[string]string{"index": os.Args[3]}}))
 	}
 	check(plane.Execute(ctx))
+	check(store.Close())
 }
 
 func check(err error) {
