@@ -52,20 +52,24 @@ func readRecord(ctx context.Context, store storage.Store, id storage.ID) (Record
 	return rec, obj.Revision, err
 }
 
-// list visits all records in order.
+// list visits all records in order. One that cannot be read is left out and named in the error.
 func (c *client) list(ctx context.Context, visit func(Record) error) error {
 	return visitRecords(ctx, c.store, c.kind, visit)
 }
 
-func visitRecords(ctx context.Context, store storage.Store, kind string, visit func(Record) error) (err error) {
-	_, listed := store.ListObjects(ctx, kind, func(obj storage.Object) bool {
-		var rec Record
-		if rec, err = DecodeRecord(obj.Value); err == nil {
+func visitRecords(ctx context.Context, store storage.Store, kind string, visit func(Record) error) error {
+	var errs []error
+	_, err := store.ListObjects(ctx, kind, func(obj storage.Object) bool {
+		rec, err := DecodeRecord(obj.Value)
+		if err == nil {
 			err = visit(rec)
 		}
-		return err == nil
+		if err != nil {
+			errs = append(errs, fmt.Errorf("cannot read %s: %w", obj.Key(), err))
+		}
+		return len(errs) < maxTries
 	})
-	return errors.Join(err, listed)
+	return errors.Join(append(errs, err)...)
 }
 
 // put creates a record or changes it.

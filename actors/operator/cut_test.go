@@ -16,6 +16,8 @@ var errCut = errors.New("no way to the store")
 type line struct {
 	storage.Store
 	cut atomic.Bool
+	// lose makes feeds of manifests lose their place when they are taken from.
+	lose atomic.Bool
 	// notify are told when the way is there again: there may be something to take.
 	notify []func()
 }
@@ -104,7 +106,11 @@ func (f lineFeed) Take() ([]storage.Change, error) {
 	if f.of.cut.Load() {
 		return nil, nil
 	}
-	return f.Feed.Take()
+	changes, err := f.Feed.Take()
+	if f.of.lose.Load() {
+		return nil, storage.ErrCompacted
+	}
+	return changes, err
 }
 
 type lineSessions struct {

@@ -88,16 +88,19 @@ func (c *ControlPlane[S]) Get(ctx context.Context, name string) (View[S], error)
 	return ViewOf[S](c.core.live(rec))
 }
 
-// List reads all manifests with their statuses, in order of namespace and name.
+// List reads all manifests with their statuses, in order of namespace and name. An error may come beside them: it names those that are stored and
+// cannot be read.
 func (c *ControlPlane[S]) List(ctx context.Context) ([]View[S], error) {
 	var views []View[S]
 	err := c.client.list(ctx, func(rec Record) error {
 		view, err := ViewOf[S](c.core.live(rec))
-		views = append(views, view)
+		if err == nil {
+			views = append(views, view)
+		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot list %s: %w", c.Kind(), err)
+		return views, fmt.Errorf("cannot list all of %s: %w", c.Kind(), err)
 	}
 	return views, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,6 +141,9 @@ func TestBad_StoredManifestThatIsNone(t *testing.T) {
 		}
 		if _, err := p.Get(b.Context(), "bad"); err == nil {
 			b.Errorf("what is no manifest was read")
+		}
+		if all, err := p.List(b.Context()); len(all) != 5 || err == nil || !strings.Contains(err.Error(), "bad") {
+			b.Errorf("listed %d beside what is no manifest: %v", len(all), err)
 		}
 	})
 }
