@@ -24,3 +24,10 @@ func (n *Node) Working() int { return len(n.running) }
 
 // Busy tells whether work runs in a manifest.
 func (n *Node) Busy(manifest string) bool { return n.running[manifest] != nil }
+
+// Awaits tells whether the node still waits for the answer to a write. A write that it does not wait for any more, because the record has become
+// another, need not be done.
+func (n *Node) Awaits(w Write) bool {
+	e := n.find(w.Manifest)
+	return e != nil && e.waiting && e.Revision == w.Expected
+}

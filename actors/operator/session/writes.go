@@ -19,17 +19,26 @@ func (l *life) ask(a lease.Append) {
 	}
 }
 
-// batch takes the next writes to send; nil when there are none, or too many are under way.
-func (l *life) batch() []lease.Write {
+// batch takes the next writes to send; nil when there are none, or too many are under way. Those that have been overtaken meanwhile are
+// forgotten: they would be refused.
+func (l *life) batch() (some []lease.Write) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	n := min(len(l.waiting), batchMost)
-	if n == 0 || l.batches >= batchesMost {
+	if l.batches >= batchesMost {
 		return nil
 	}
-	l.batches++
-	some := l.waiting[:n:n]
-	l.waiting = l.waiting[n:]
+	for len(l.waiting) > 0 && len(some) < batchMost {
+		w := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		if !l.node.Awaits(w) {
+			delete(l.asked, w)
+			continue
+		}
+		some = append(some, w)
+	}
+	if some != nil {
+		l.batches++
+	}
 	return some
 }
 
