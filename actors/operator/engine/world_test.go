@@ -17,7 +17,6 @@ var errDown = errors.New("nobody is there")
 // world is a store of manifests that is a Source, and the Hooks of passes on them. It keeps the books that the tests judge by.
 type world struct {
 	clock supervision.Clock
-	path  string
 
 	mu       sync.Mutex
 	revision uint64

@@ -126,7 +126,7 @@ func TestWhatExistsIsReconciledAtTheStart(t *testing.T) {
 	})
 }
 
-func TestBurstIsALeadingAndATrailingPass(t *testing.T) {
+func TestF049_BurstIsALeadingAndATrailingPass(t *testing.T) {
 	run(t, oneMap, func(k *kit) {
 		k.take(time.Second)
 		begin := time.Now()
@@ -141,7 +141,7 @@ func TestBurstIsALeadingAndATrailingPass(t *testing.T) {
 	})
 }
 
-func TestOnlyDeclaredReadsWake(t *testing.T) {
+func TestF048_OnlyDeclaredReadsWake(t *testing.T) {
 	run(t, oneMap, func(k *kit) {
 		k.take(time.Second)
 		cachetest.Put(k.source, &corev1.ServiceAccount{ObjectMeta: meta("a")})
@@ -160,7 +160,7 @@ func TestOnlyDeclaredReadsWake(t *testing.T) {
 	})
 }
 
-func TestFallbackRunsWithoutAnyChange(t *testing.T) {
+func TestF049_FallbackRunsWithoutAnyChange(t *testing.T) {
 	run(t, oneMap, func(k *kit) {
 		k.take(0)
 		passes := k.take(120 * time.Second)
