@@ -154,6 +154,9 @@ func (k *Kit[S]) Status(name string, into any) {
 	}
 }
 
+// Store is what the nodes share: for control planes of other kinds, which the operator reads.
+func (k *Kit[S]) Store() storage.Store { return k.store }
+
 // Passes is how many passes of a manifest have begun.
 func (k *Kit[S]) Passes(name string) int { return k.passes.count(name) }
 

@@ -107,6 +107,44 @@ func TestStatus(t *testing.T) {
 	}, operatortest.Nodes(1))
 }
 
+// motto is a kind that the operator below reads.
+type motto struct {
+	Text string `json:"text"`
+}
+
+func (motto) Kind() string { return "Motto" }
+
+// TestReads changes what all manifests read.
+func TestReads(t *testing.T) {
+	all := func(operator.View[motto]) []operator.Key { return []operator.Key{{Name: "a"}, {Name: "b"}} }
+	quote := operator.Func[site](func(ctx context.Context, s *pass) (operator.Action, error) {
+		m, err := operator.Get[motto](ctx, operator.Key{Name: "today"})
+		if err != nil {
+			return operator.None(), err
+		}
+		return operator.None(), s.SetStatus(m.Spec.Text)
+	})
+	operatortest.Sim(t, quote, func(k *kit) {
+		mottos, err := operator.NewControlPlane(operator.Func[motto](nil), operator.OperatorConfig{}, k.Store(), operator.WithBoot("user"), operator.WithClock(k.Clock()))
+		if err != nil {
+			k.Fatalf("%v", err)
+		}
+		for _, text := range []string{"one for all", "all for one"} {
+			if err := mottos.AddManifest(k.Context(), "today", motto{text}); err != nil {
+				k.Fatalf("%v", err)
+			}
+			add(k, "a", "b")
+			k.AllReady()
+			k.Await(10*time.Second, func() bool {
+				var a, b string
+				k.Status("a", &a)
+				k.Status("b", &b)
+				return a == text && b == text
+			})
+		}
+	}, operatortest.Seeds(5), operatortest.Config(operator.OperatorConfig{Reads: []operator.Read{operator.Reads(all)}}))
+}
+
 // recorder is a test that notes how it fails instead of failing.
 type recorder struct {
 	testing.TB
