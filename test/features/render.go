@@ -12,8 +12,8 @@ const heading = `# Features
 What nodeactor offers, row by row, and which test proves it. This page is generated: the rows are in
 ` + "`test/features/rows.yaml`" + `, and ` + "`make features`" + ` writes it anew.
 
-A row is *proved* when tests show it as it is worded here, with what is said in its last lines: those whose names begin with
-its number, and those that the row names. ` + "`make test`" + ` fails when such a test is missing, fails, is skipped or does not run.
+A row is *proved* when tests show it as it is worded here, what follows *Also* included: those whose names begin with its
+number, and those that the row names. ` + "`make test`" + ` fails when such a test is missing, fails, is skipped or does not run.
 Every other row is *open*, with the reason; tests listed there prove a part of it.
 
 `
@@ -84,7 +84,7 @@ func (r row) render(out *bytes.Buffer, tests names) {
 	}
 	fmt.Fprintf(out, "\n### %s %s: %s\n\n%s\n", r.Row, r.Feature, state, r.Seen)
 	if r.Also != "" {
-		fmt.Fprintf(out, "Also: %s\n", r.Also)
+		fmt.Fprintf(out, "\n*Also*: %s\n", r.Also)
 	}
 	if r.Open != "" {
 		fmt.Fprintf(out, "\n- **Open**: %s\n", r.Open)
