@@ -15,7 +15,7 @@ func websitesNode(t *testing.T, n int) *host {
 	t.Helper()
 	h := newHost(t, n)
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-p", "2", "-o", filepath.Join(dir, "nodeactor"), "./testdata/websites")
+	build := exec.Command("go", "build", "-p", "2", "-ldflags", "-s -w", "-o", filepath.Join(dir, "nodeactor"), "./testdata/websites")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the program: %v\n%s", err, out)
 	}
@@ -53,15 +53,7 @@ func TestOperatorInsideTheNode(t *testing.T) {
 	h.start()
 	h.kubectl("wait", "--for=condition=Established", "crd/websites.operators.nodeactor.io", "--timeout=30s")
 
-	for spec, reason := range map[string]string{
-		`title: a, copies: two`: "must be of type integer", `copies: 1`: "Required value", `title: a, mood: sad`: `supported values: "calm", "panics"`,
-		`title: a, colour: red`: `unknown field "spec.colour"`,
-	} {
-		if out, err := h.run(podLimit, []byte(website("wrong", spec)), "kubectl", "apply", "-f", "-"); err == nil || !strings.Contains(out, reason) {
-			t.Errorf("{%s}: %v, %s", spec, err, out)
-		}
-	}
-
+	h.refusedWebsites()
 	h.apply(website("home", "title: hello"))
 	h.sitePhase("home", "Ready")
 	h.page("home", "hello")
@@ -91,6 +83,18 @@ func TestOperatorInsideTheNode(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// refusedWebsites holds that the schema of the Go type is asked for.
+func (h *host) refusedWebsites() {
+	h.t.Helper()
+	wrong := []string{website("text", `title: a, copies: two`), website("none", `copies: 1`), website("mood", `title: a, mood: sad`), website("colour", `title: a, colour: red`)}
+	out, err := h.run(podLimit, []byte(strings.Join(wrong, "---\n")), "kubectl", "apply", "-f", "-")
+	for _, reason := range []string{"must be of type integer", "Required value", `supported values: "calm", "panics"`, `unknown field "spec.colour"`} {
+		if err == nil || !strings.Contains(out, reason) {
+			h.t.Errorf("nothing was refused for %q: %v, %s", reason, err, out)
+		}
+	}
 }
 
 // poisonedWebsite holds that an object whose passes panic stands alone, and says so.
