@@ -317,6 +317,11 @@ func TestF120_AChangeReturnsAtOnceAndCanBeWaitedFor(t *testing.T) {
 	if status, done := f.durable().Settled(f.group.Generation); !done || status != strategy.Finalized {
 		t.Errorf("settled %s, %v", status, done)
 	}
+	f.change(func(s *Spec) { s.Replicas = 3 })
+	f.settle("L") // Whoever waits for the condition goes by its generation.
+	if c := f.condition(ConditionReconfiguring); c.Status != metav1.ConditionFalse || c.ObservedGeneration != 3 || c.Reason != "Finalized" {
+		t.Errorf("condition %+v", c)
+	}
 }
 
 func TestF121_RealizedAndTargetCanBeSeen(t *testing.T) {

@@ -57,10 +57,10 @@ func (p *pass) setReconfiguring(s *Status, d strategy.Durable, audits []strategy
 	if slices.ContainsFunc(audits, func(a strategy.Audit) bool { return a.Forced }) {
 		text += "; it was forced, the target was not ready"
 	}
-	if old := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool {
-		return c.Type == ConditionReconfiguring && c.Reason == r.Status.String()
-	}); old >= 0 && r.Status != strategy.InProgress && len(audits) == 0 {
-		return // Nothing new of it, and how it ended stays to be read.
+	old := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == ConditionReconfiguring })
+	if old >= 0 && s.Conditions[old].Reason == r.Status.String() && r.Status != strategy.InProgress && len(audits) == 0 {
+		s.Conditions[old].ObservedGeneration = p.generation // How it ended stays to be read.
+		return
 	}
 	p.set(s, ConditionReconfiguring, r.Status == strategy.InProgress, r.Status.String(), text)
 }
