@@ -1,6 +1,7 @@
 package index
 
 import (
+	"sort"
 	"strings"
 	"sync/atomic"
 
@@ -96,8 +97,16 @@ func (s Snapshot) Ascend(prefix, from string, f func(*Item) bool) {
 	})
 }
 
-// Count is the number of items with prefix whose key is at least from.
-func (s Snapshot) Count(prefix, from string) (n int64) {
-	s.Ascend(prefix, from, func(*Item) bool { n++; return true })
-	return n
+// Count is the number of items with prefix, which is not empty, whose key is at least from. It looks at a few items only, however many there
+// are: each page of a list says how many come behind it.
+func (s Snapshot) Count(prefix, from string) int64 {
+	return int64(max(0, s.rank(After(prefix))-s.rank(max(prefix, from))))
+}
+
+// rank is the number of items whose key is less.
+func (s Snapshot) rank(key string) int {
+	return sort.Search(s.Len(), func(i int) bool {
+		item, _ := s.tree.GetAt(i)
+		return item.Key >= key
+	})
 }
