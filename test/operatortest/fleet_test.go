@@ -2,7 +2,9 @@ package operatortest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nodeactor/nodeactor/actors/operator"
@@ -39,5 +41,16 @@ func TestFleet(t *testing.T) {
 		if again := operatortest.Fleet(t, sites{}, size, spec); again != first {
 			t.Errorf("seed %d took two ways:\n%+v\n%+v", seed, first, again)
 		}
+	}
+}
+
+// TestFleetVerdict lets an operator fail for ever.
+func TestFleetVerdict(t *testing.T) {
+	broken := operator.Func[site](func(context.Context, *operator.ManifestState[site]) (operator.Action, error) {
+		return operator.None(), errors.New("no luck")
+	})
+	r := recorded(t, func(t testing.TB) { operatortest.Fleet(t, broken, operatortest.Size{Nodes: 3, Manifests: 20}, spec) })
+	if !r.failed || !strings.Contains(r.log.String(), "is Retrying: no luck") || !strings.Contains(r.log.String(), "more manifests are not as they should be") {
+		t.Errorf("failed %v:\n%s", r.failed, r.log.String())
 	}
 }
