@@ -654,7 +654,7 @@ func TestZonesBecomeAffinity(t *testing.T) {
 }
 
 // servedSeeds is how many storms an ordinary test runs over the served kind; the kernel has ten thousand of its own.
-const servedSeeds = 300
+const servedSeeds = 100 / slowdown
 
 // TestStormsOverTheServedKind lets anything happen to a group, kills before any write included, and holds that all comes to rest in the
 // end, with what was declared.

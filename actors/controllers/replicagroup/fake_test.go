@@ -43,7 +43,7 @@ type fake struct {
 	quota int
 	// refuses is what the API says to new pods.
 	refuses error
-	// before is called before each write, and may panic as a kill does.
+	// before is called before each write, under the lock, and may panic as a kill does.
 	before func(call string)
 	// reads is called at each look at the pods.
 	reads  func()
@@ -104,6 +104,8 @@ func (f *fake) told(words ...string) bool {
 // The world.
 
 func (f *fake) Group(kube.Key) (*Group, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.group == nil {
 		return nil, false, nil
 	}
@@ -123,13 +125,20 @@ func copied[T any](v *T) *T {
 }
 
 func (f *fake) Fresh(context.Context, kube.Key) (*Group, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.group == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, "web")
 	}
 	return copied(f.group), nil
 }
 
-func (f *fake) Size(name string) (Size, bool, error) { s, ok := f.sizes[name]; return s, ok, nil }
+func (f *fake) Size(name string) (Size, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.sizes[name]
+	return s, ok, nil
+}
 
 func (f *fake) Pods(context.Context, types.UID) ([]*corev1.Pod, error) {
 	if f.reads != nil {
@@ -154,24 +163,29 @@ func (f *fake) Pod(_, name string) (*corev1.Pod, bool) {
 }
 
 func (f *fake) Revision(_, name string) (*appsv1.ControllerRevision, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	r, ok := f.revisions[name]
 	return r, ok
 }
 
 func (f *fake) Revisions(context.Context, types.UID) ([]*appsv1.ControllerRevision, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return slices.Collect(maps.Values(f.revisions)), nil
 }
 
+// write notes a write. The caller holds the lock, so that one thing happens at a time.
 func (f *fake) write(call string) {
 	if f.before != nil {
 		f.before(call)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.writes = append(f.writes, call)
 }
 
 func (f *fake) PutStatus(_ context.Context, g *Group) (*Group, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.write("status")
 	switch {
 	case f.group == nil:
@@ -190,9 +204,9 @@ func (f *fake) touched() {
 }
 
 func (f *fake) CreatePod(_ context.Context, pod *corev1.Pod) error {
-	f.write("create " + pod.Name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.write("create " + pod.Name)
 	switch {
 	case f.refuses != nil:
 		return f.refuses
@@ -209,9 +223,9 @@ func (f *fake) CreatePod(_ context.Context, pod *corev1.Pod) error {
 }
 
 func (f *fake) DeletePod(_ context.Context, _, name string, uid types.UID) error {
-	f.write("delete " + name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.write("delete " + name)
 	if pod := f.pods[name]; pod != nil && pod.UID == uid && pod.DeletionTimestamp == nil {
 		at := metav1.NewTime(f.now)
 		pod.DeletionTimestamp = &at
@@ -220,6 +234,8 @@ func (f *fake) DeletePod(_ context.Context, _, name string, uid types.UID) error
 }
 
 func (f *fake) CreateRevision(_ context.Context, r *appsv1.ControllerRevision) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.write("keep " + r.Name)
 	if f.revisions[r.Name] != nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, r.Name)
@@ -229,6 +245,8 @@ func (f *fake) CreateRevision(_ context.Context, r *appsv1.ControllerRevision) e
 }
 
 func (f *fake) DeleteRevision(_ context.Context, r *appsv1.ControllerRevision) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.write("forget " + r.Name)
 	delete(f.revisions, r.Name)
 	return nil
