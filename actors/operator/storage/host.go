@@ -120,6 +120,9 @@ func (h *host) accept(ctx context.Context) error {
 	for {
 		conn, err := h.listener.Accept()
 		if ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close() // whoever came now has to look for the next host
+			}
 			return ctx.Err()
 		}
 		if err != nil { // as when there are too many open files: others may be closed

@@ -9,7 +9,7 @@ import (
 
 // Sizes of the pages in which a store is read, so that no transaction is open while somebody visits.
 const (
-	pageEntries = 4096
+	pageEntries = 1024
 	pageBytes   = 1 << 20
 )
 

@@ -228,7 +228,7 @@ func list(t *testing.T, s storage.Store) {
 
 // longList has more than fits into a page, by number and by size.
 func longList(t *testing.T, s storage.Store) {
-	const many = 5000
+	const many = 2500
 	var wg sync.WaitGroup
 	for w := range 50 {
 		wg.Go(func() {
