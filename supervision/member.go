@@ -95,18 +95,18 @@ func (m *member) leave() {
 	m.leaving = true
 	m.dropNext()
 	c := m.cell
-	p.mu.Unlock()
-	if c != nil {
-		m.stopCell(c)
+	if c == nil {
+		m.forget(core.Idle)
 		return
 	}
-	m.forget(core.Idle)
+	p.mu.Unlock()
+	m.stopCell(c)
 }
 
-// forget takes a member that is gone out of the pool; as says what became of it.
+// forget takes a member that is gone out of the pool; as says what became of it. It releases the lock: an Ensure must find either a
+// member that gets a successor, or none.
 func (m *member) forget(as State) {
 	p := m.pool()
-	p.mu.Lock()
 	if p.members[m.id()] == m {
 		m.stopTimer()
 		m.move(as, m.slot.gen.Load(), false)
@@ -238,7 +238,6 @@ func (m *member) gone(c *cell, normal, abandoned bool) {
 	case m.next != nil:
 		m.promote(c.gen, abandoned)
 	case m.leaving || normal || p.ending || p.members[m.id()] != m:
-		p.mu.Unlock()
 		m.forget(map[bool]State{true: core.Done, false: core.Idle}[normal])
 	default:
 		m.recover(c.gen, abandoned)

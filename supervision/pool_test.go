@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,6 +106,27 @@ func TestSuccessorKeepsItsMessages(t *testing.T) {
 		}
 		stopped(t, s)
 	})
+}
+
+// TestEnsureRightBehindAStop sends to a member that was stopped a moment ago, over and over, on real goroutines: whatever the old one is doing,
+// there is one to take the message.
+func TestEnsureRightBehindAStop(t *testing.T) {
+	s, pool := withPool(t, nil)
+	var got atomic.Int64
+	for i := range 20_000 {
+		pool.Ensure("a", func() supervision.Handler { return counter{&got} })
+		if !pool.Send("a", 1) {
+			t.Fatalf("nobody took message %d", i)
+		}
+		for got.Load() <= int64(i) {
+			runtime.Gosched()
+		}
+		pool.Stop("a")
+		for range i % 40 {
+			runtime.Gosched()
+		}
+	}
+	stopped(t, s)
 }
 
 // TestMemberThatEndsIsForgotten holds that an old reference finds the next life of its member.

@@ -91,7 +91,7 @@ func TestNoWakeIsLost(t *testing.T) {
 		if limit > 0 && w.most > limit {
 			k.Errorf("%d passes at a time, the limit is %d", w.most, limit)
 		}
-	}, harness.Seeds(300))
+	}, harness.Seeds(simSeeds))
 }
 
 // TestNoWakeIsLostOverFaults is the same while passes panic and manifests, dispatcher, pool and group are restarted.
@@ -121,7 +121,7 @@ func TestNoWakeIsLostOverFaults(t *testing.T) {
 		w.do(nil)
 		k.Advance(faultKept + 10*time.Minute)
 		w.settled(k, e)
-	}, harness.Seeds(200))
+	}, harness.Seeds(simSeeds))
 }
 
 // TestALeaseIsRespected gives and takes the leases of manifests at random. No pass begins without, each that began ends, and whoever has the
@@ -148,5 +148,5 @@ func TestALeaseIsRespected(t *testing.T) {
 		w.do(nil)
 		k.Advance(2 * time.Minute)
 		w.settled(k, e)
-	}, harness.Seeds(300))
+	}, harness.Seeds(simSeeds))
 }

@@ -305,6 +305,8 @@ func (w *world) settled(k *harness.Kit, e *Engine) {
 	if s.Manifests != len(w.changed) || s.Actors+s.Running+s.Waiting > 0 {
 		k.Errorf("of %d manifests are left %+v", len(w.changed), s)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.starts != w.dones {
 		k.Errorf("%d passes were let begin, %d ended", w.starts, w.dones)
 	}
