@@ -144,8 +144,17 @@ func (r *Runner[S]) called(ctx context.Context, step step, rec Record, env Env) 
 	if res.err == nil {
 		res.err = unchanged(before, rec.Key(), state.Manifest)
 	}
+	res.err = r.outOfTime(ctx, res.err)
 	res.state = &state.State
 	return res
+}
+
+// outOfTime says of an error that it came when the pass had had its time: a canceled context alone does not tell that.
+func (r *Runner[S]) outOfTime(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("the pass had no more time after %s: %w", r.cfg.ReconcileTimeout, err)
 }
 
 // copyOf is a manifest for a pass, and all of it as text.

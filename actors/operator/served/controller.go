@@ -169,6 +169,8 @@ type reconciler struct {
 	cache    *cache.Cache
 	kinds    map[string]*Operator
 	writer   writer
+	// once remembers who was finalized while the API was away.
+	once operator.Once
 }
 
 // Reconcile implements kube.Reconciler.
@@ -199,7 +201,7 @@ func (r *reconciler) deleting(ctx context.Context, key operator.Key, o *object) 
 // env is what a pass needs of this node.
 func (r *reconciler) env(key operator.Key, uid string) operator.Env {
 	return operator.Env{
-		Now: r.clock.Now, Jitter: placeOf(key), Check: supervision.CheckFence, Reader: reader{r},
+		Now: r.clock.Now, Jitter: placeOf(key), Check: supervision.CheckFence, Reader: reader{r}, Once: &r.once,
 		Commit: func(ctx context.Context, change operator.Change) (operator.Record, error) {
 			o, err := r.writer.commit(ctx, key, uid, change)
 			if err != nil {
@@ -224,6 +226,15 @@ func answer(out operator.Outcome) (kube.Action, error) {
 		return kube.Action{After: out.After}, nil
 	case operator.Gone:
 		return kube.None(), nil
+	case operator.Failed:
+		return kube.Action{After: out.After}, failure(out.Err.Error())
 	}
-	return kube.Action{After: out.After}, out.Err
+	return kube.None(), out.Err
 }
+
+// failure is a failure of a manifest that has been stored with it. What it was made of is not to be seen: that the operator met somebody who
+// did not answer, or a conflict, says nothing of this node's API, which has just answered.
+type failure string
+
+// Error implements error.
+func (f failure) Error() string { return string(f) }

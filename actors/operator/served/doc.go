@@ -38,9 +38,23 @@
 //   - The status is written by the status subresource with the object's resourceVersion, finalizers by a patch with the same; a conflict
 //     is settled on the newer version.
 //
+// # What becomes of bad behaviour
+//
+//	a pass returns an error           phase Retrying, lastError, nextTry; from five in a row on the condition ReconcilerHealthy is False
+//	a pass runs out of time           the same; if it goes on regardless, its actor is given up, as after a panic
+//	a pass panics                     the same, and its actor alone is restarted; in the end phase Parked, ReconcilerHealthy False
+//	                                  (CrashLoopBackOff), Events; a change of the object brings the next try at once
+//	a pass changes its manifest       an error (operator.ErrManifestChanged)
+//	it asks to run in the past        an error (operator.ErrRequeuePast)
+//	it writes in circles              its writes are refused and its passes wait for a while: condition HotLoop, an Event that names the writers
+//	two operators of one kind         the program does not run: operator.ErrKindTaken
+//	a type without a schema           the program does not run: schema.ErrNoSchema, with the path of the field
+//	a program without the operator    definition and objects stay; a finalizer holds those that are deleted until an operator is there again
+//
 // # The definition
 //
 // It is applied at every start, and belongs to whoever made it: the label app.kubernetes.io/managed-by says so. A definition of that name
 // that has another owner is left alone; the operator does not run, an Event and the condition OperatorServed of the definition say why,
-// and so does the name of the job of controllers/<kind>/kinds. Once the definition is labelled or removed, the operator runs.
+// and so does the name of the job of controllers/<kind>/kinds. Once the definition is labelled or removed, the operator runs. A definition that is
+// removed under a running operator takes its objects with it, and comes back at the next start, or restart of controllers/<kind>/kinds.
 package served

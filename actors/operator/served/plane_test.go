@@ -59,6 +59,8 @@ type pages struct {
 	act       func(ctx context.Context, s *operator.ManifestState[page]) (operator.Action, error)
 	passes    map[string][]page
 	finalized map[string]int
+	// closing, when set, is called by each Finalize.
+	closing func()
 }
 
 func newPages() *pages { return &pages{passes: map[string][]page{}, finalized: map[string]int{}} }
@@ -80,6 +82,9 @@ func (p *pages) Finalize(_ context.Context, s *operator.ManifestState[page]) err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finalized[s.Manifest.Name]++
+	if p.closing != nil {
+		p.closing()
+	}
 	return nil
 }
 

@@ -68,6 +68,30 @@ func TestAKindIsServed(t *testing.T) {
 	}
 }
 
+// A finalizer that succeeded is not run again because the API could not be told.
+func TestAFinalizerRunsOnceWhileTheAPIIsAway(t *testing.T) {
+	p, op := newPlane(t), newPages()
+	op.closing = func() { p.sever(&url.Error{Op: "Patch", URL: "https://in-process", Err: errAway}) }
+	p.serve(bound(t, op))
+	p.create("one", "hello")
+	p.want("one", "status.phase", "Ready")
+	p.must(p.pages().Delete(p.ctx, "one", metav1.DeleteOptions{}))
+	p.want("one", "status.phase", "Deleting")
+	time.Sleep(2500 * time.Millisecond) // it is tried again meanwhile
+	p.sever(nil)
+	p.eventually("the page is gone", func() error {
+		if _, err := p.pages().Get(p.ctx, "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if op.finalized["one"] != 1 {
+		t.Errorf("finalized %d times", op.finalized["one"])
+	}
+}
+
 // Without an operator that runs, objects are Pending for their readers.
 func TestAnObjectIsPendingFirst(t *testing.T) {
 	p, op := newPlane(t), newPages()
@@ -146,6 +170,35 @@ func TestAPanicParksOneObject(t *testing.T) {
 	p.want("bad", "status.phase", "Ready")
 	p.wantCondition("bad", "Printed", "True Done")
 	p.wantCondition("bad", kube.ConditionHealthy, "True "+kube.ReasonRecovered)
+}
+
+// TestBad_APassThatHangs is ended by its time, and that is told as a failure of its own object; that somebody else did not answer is not taken
+// for an outage of the node.
+func TestBad_APassThatHangs(t *testing.T) {
+	p, op := newPlane(t), newPages()
+	op.do(func(ctx context.Context, s *operator.ManifestState[page]) (operator.Action, error) {
+		if s.Manifest.Name == "good" {
+			return operator.None(), nil
+		}
+		<-ctx.Done()
+		return operator.None(), ctx.Err()
+	})
+	o, err := served.Bind(operator.Operator[page](op), operator.OperatorConfig{ReconcileTimeout: 100 * time.Millisecond})
+	p.must(err)
+	p.serve(o)
+	for i := range 4 {
+		p.create(fmt.Sprintf("slow%d", i), "a")
+	}
+	for i := range 4 {
+		p.want(fmt.Sprintf("slow%d", i), "status.attempts", "2")
+	}
+	if o := p.get("slow0"); field(o, "status.phase") != "Retrying" || !strings.Contains(field(o, "status.lastError"), "no more time after 100ms") {
+		t.Errorf("it says %v", o.Object["status"])
+	}
+	begin := time.Now()
+	p.create("good", "a")
+	p.want("good", "status.phase", "Ready")
+	t.Logf("another object was reconciled after %s", time.Since(begin).Round(time.Millisecond))
 }
 
 // TestP58_AServedOperatorThatWritesInCirclesPauses has an operator that says another of two things in each pass, and asks for the next pass.
