@@ -200,7 +200,7 @@ func (d *dispatcher) maker(key Key) func() supervision.Handler {
 func (d *dispatcher) grant() {
 	told, made := d.board.grants()
 	for _, key := range told {
-		if !d.pool.Send(key.String(), tick{}) {
+		if !d.pool.Send(key.String(), count{d.board.send(key)}) {
 			d.board.yield(key) // it is down, and asks again when it is up
 		}
 	}

@@ -25,11 +25,11 @@ const passJob = "pass"
 // this manifest.
 type wake struct{ revision, number uint64 }
 
-// count tells a manifest's actor that asked to be ended how many wakes were sent so far: it has them all, or they were lost with an earlier
-// generation of it.
+// count tells a manifest's actor nothing but its number: it has all messages before it, or they were lost with an earlier generation of it.
+// It is sent to one that asked to be ended too early, and to one whose turn it is.
 type count struct{ number uint64 }
 
-// tick tells a manifest's actor that a pass may be due, or that it is its turn.
+// tick tells a manifest's actor that a pass may be due.
 type tick struct{}
 
 // manifest is the actor of one manifest.
