@@ -20,12 +20,7 @@ func startedOnce(t *testing.T, h *host, pods []corev1.Pod) {
 	if d.Status.ObservedGeneration != d.Generation || int(d.Status.ReadyReplicas) != len(pods) {
 		t.Errorf("status %+v of generation %d", d.Status, d.Generation)
 	}
-	var started corev1.EventList
-	must(t, h.get(&started, "events", "--field-selector=reason=Started"))
-	times := map[string]int32{}
-	for _, e := range started.Items {
-		times[string(e.InvolvedObject.UID)] += max(1, e.Count)
-	}
+	times := startsByPod(h, len(pods))
 	for _, p := range pods {
 		if len(p.OwnerReferences) != 1 || p.OwnerReferences[0].UID != sets.Items[0].UID || p.Spec.NodeName == "" {
 			t.Errorf("pod %s is on %q, owned by %+v", p.Name, p.Spec.NodeName, p.OwnerReferences)
@@ -37,4 +32,25 @@ func startedOnce(t *testing.T, h *host, pods []corev1.Pod) {
 	if len(times) != len(pods) {
 		t.Errorf("containers of %d pods were started, there are %d", len(times), len(pods))
 	}
+}
+
+// startsByPod is how many containers were started for each pod, once that many pods are told of.
+func startsByPod(h *host, pods int) map[string]int32 {
+	h.t.Helper()
+	var times map[string]int32
+	h.eventually(podLimit, "the Events of the starts", func() error {
+		var started corev1.EventList
+		if err := h.get(&started, "events", "--field-selector=reason=Started"); err != nil {
+			return err
+		}
+		times = map[string]int32{}
+		for _, e := range started.Items {
+			times[string(e.InvolvedObject.UID)] += max(1, e.Count)
+		}
+		if len(times) < pods {
+			return notYet("%d pods are told of", len(times))
+		}
+		return nil
+	})
+	return times
 }
