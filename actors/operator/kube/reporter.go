@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,10 +59,14 @@ type Reporter struct {
 
 	// complaining is how many objects have complaints, for a quick look.
 	complaining atomic.Int64
+	// inherited tells that it is known what an earlier life of the process left.
+	inherited atomic.Bool
 
 	mu          sync.Mutex
 	controllers map[string]*Controller
 	patients    map[string]*patient
+	// early are the controllers that did well by an object before it was known what an earlier life of the process left there; nil once it is.
+	early map[string][]string
 	// asked holds a token when an object's conditions are to be looked at.
 	asked chan struct{}
 }
@@ -80,7 +85,7 @@ type patient struct {
 func NewReporter(deps Deps, meta metadata.Interface, events *Recorder) *Reporter {
 	r := &Reporter{
 		cache: deps.Cache, metadata: meta, events: events.For(reporterComponent), clock: deps.Clock, log: deps.Log, breaker: deps.Breaker, metrics: deps.Metrics,
-		controllers: map[string]*Controller{}, patients: map[string]*patient{}, asked: make(chan struct{}, 1),
+		controllers: map[string]*Controller{}, patients: map[string]*patient{}, early: map[string][]string{}, asked: make(chan struct{}, 1),
 	}
 	if r.breaker != nil {
 		r.breaker.tripped = r.trippedOver
@@ -169,7 +174,7 @@ func (r *Reporter) failed(controller string, key Key, failures int, err error) {
 
 // well takes a pass that ended well: what was wrong is over.
 func (r *Reporter) well(controller string, key Key) {
-	if r == nil || r.complaining.Load() == 0 {
+	if r == nil || r.complaining.Load() == 0 && r.inherited.Load() {
 		return
 	}
 	about := r.about(controller, key)
@@ -178,6 +183,9 @@ func (r *Reporter) well(controller string, key Key) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.early != nil {
+		r.early[about.Key] = append(r.early[about.Key], controller)
+	}
 	p := r.patients[about.Key]
 	if p == nil || p.complaints[controller] == nil || p.complaints[controller].healthy() {
 		return
@@ -449,6 +457,10 @@ func (r *Reporter) inherit(ctx context.Context, beat func()) error {
 		beat()
 		r.inheritAll(kind)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.early = nil
+	r.inherited.Store(true)
 	return ctx.Err()
 }
 
@@ -497,7 +509,7 @@ func (r *Reporter) inheritFrom(object cache.Record) {
 		case c.Type == ConditionHealthy && c.Status == corev1.ConditionFalse:
 			p := r.patient(about)
 			p.told[c.Type], p.dirty = c, true
-			r.accuse(p, c)
+			r.accuse(p, c, r.early[object.Key])
 		case c.Type == ConditionHotLoop && c.Status == corev1.ConditionTrue:
 			p := r.patient(about)
 			p.told[c.Type], p.dirty = c, true
@@ -506,10 +518,10 @@ func (r *Reporter) inheritFrom(object cache.Record) {
 	r.ask()
 }
 
-// accuse makes the controllers that a condition names complain of what it says; the lock is held.
-func (r *Reporter) accuse(p *patient, c condition) {
+// accuse makes the controllers that a condition names complain of what it says, but for those that have done well since; the lock is held.
+func (r *Reporter) accuse(p *patient, c condition, well []string) {
 	for name, message := range accused(c.Message) {
-		if r.controllers[name] != nil {
+		if r.controllers[name] != nil && !slices.Contains(well, name) {
 			p.complaints[name] = &complaint{inherited: &condition{Reason: c.Reason, Message: message}}
 		}
 	}
