@@ -1,0 +1,196 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/nftables"
+	mdnetlink "github.com/mdlayher/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// elementsPerMessage keeps a list of elements below the 64 KiB that its length field can say.
+	elementsPerMessage = 256
+	// socketBuffer takes the largest batch, a table with 100,000 backends, and its answers, in bytes.
+	socketBuffer = 64 << 20
+)
+
+// Table is one node's table in the kernel. It is not safe for use in parallel: one actor owns it. Every change is one
+// batch, which the kernel does completely or not at all.
+type Table struct {
+	cfg Config
+	ns  netns.NsHandle
+}
+
+// Open remembers the network namespace it is called in; every later call works there, from any thread. It changes
+// nothing. The caller closes the Table.
+func Open(cfg Config) (*Table, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("cannot route services: %w", err)
+	}
+	ns, err := netns.Get()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the node's network namespace: %w", err)
+	}
+	return &Table{cfg: cfg, ns: ns}, nil
+}
+
+// Close leaves the table in the kernel, so that services go on while the program restarts.
+func (t *Table) Close() error { return t.ns.Close() }
+
+func (t *Table) table() *nftables.Table {
+	return &nftables.Table{Name: t.cfg.Table, Family: nftables.TableFamilyIPv4}
+}
+
+// Apply makes one change. On an error nothing was changed, and the caller calls Resync.
+func (t *Table) Apply(ctx context.Context, d Delta) error {
+	if d.Empty() {
+		return nil
+	}
+	conn, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.write(conn, d); err != nil {
+		return err
+	}
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("cannot change nft table %s: %w", t.cfg.Table, err)
+	}
+	return nil
+}
+
+// write appends a delta to a batch, in the order in which nothing leads to what is not there.
+func (t *Table) write(conn *nftables.Conn, d Delta) error {
+	table := t.table()
+	for _, p := range d.AddChains {
+		addChain(conn, &nftables.Chain{Name: p.Chain(), Table: table}, t.cfg.pickRules(p))
+	}
+	if err := eachChunk(d.Remove, func(set string, part []Element) error {
+		return conn.SetDeleteElements(setOf(table, set), kernelElements(part, nil))
+	}); err != nil {
+		return err
+	}
+	if err := eachChunk(d.Add.sorted(), func(set string, part []Element) error {
+		return conn.SetAddElements(setOf(table, set), kernelElements(part, d.Add))
+	}); err != nil {
+		return err
+	}
+	for _, p := range d.RemoveChains {
+		conn.DelChain(&nftables.Chain{Name: p.Chain(), Table: table})
+	}
+	return nil
+}
+
+func addChain(conn *nftables.Conn, c *nftables.Chain, rules []rule) {
+	conn.AddChain(c)
+	for _, r := range rules {
+		conn.AddRule(&nftables.Rule{Table: c.Table, Chain: c, Exprs: r})
+	}
+}
+
+// eachChunk visits sorted elements in runs of the same set that fit a message.
+func eachChunk(all []Element, visit func(set string, part []Element) error) error {
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && n < elementsPerMessage && all[n].Set == all[0].Set {
+			n++
+		}
+		if err := visit(all[0].Set, all[:n]); err != nil {
+			return fmt.Errorf("cannot write elements of %s: %w", all[0].Set, err)
+		}
+		all = all[n:]
+	}
+	return nil
+}
+
+// kernelElements translates elements, with their values or, to remove them, by key alone.
+func kernelElements(part []Element, values Elements) []nftables.SetElement {
+	els := make([]nftables.SetElement, 0, len(part))
+	for _, e := range part {
+		if values == nil {
+			els = append(els, nftables.SetElement{Key: []byte(e.Key)})
+			continue
+		}
+		els = append(els, kernelElement(e, values[e]))
+	}
+	return els
+}
+
+// rebuild replaces the whole table in one batch: packets meet the old one or the new one.
+func (t *Table) rebuild(ctx context.Context, want Elements, picks []Pick) error {
+	conn, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	table := conn.AddTable(t.table())
+	conn.DelTable(table)
+	conn.AddTable(table)
+	for _, name := range setOrder {
+		if err := conn.AddSet(setOf(table, name), nil); err != nil {
+			return fmt.Errorf("cannot describe set %s: %w", name, err)
+		}
+	}
+	for _, name := range fixedOrder {
+		addChain(conn, fixedChain(table, name), t.cfg.fixedRules(name))
+	}
+	if err := t.write(conn, Delta{AddChains: picks, Add: want}); err != nil {
+		return err
+	}
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("cannot write nft table %s: %w", t.cfg.Table, err)
+	}
+	return nil
+}
+
+func fixedChain(table *nftables.Table, name string) *nftables.Chain {
+	c := &nftables.Chain{Name: name, Table: table}
+	if h, ok := baseChains[name]; ok {
+		c.Type, c.Hooknum, c.Priority = nftables.ChainTypeNAT, h.num, h.priority
+	}
+	return c
+}
+
+// Remove takes the table away; services are not routed any more. A table that is not there is no error.
+func (t *Table) Remove(ctx context.Context) error {
+	conn, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	conn.DelTable(t.table())
+	if err := conn.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("cannot remove nft table %s: %w", t.cfg.Table, err)
+	}
+	return nil
+}
+
+// exists looks for the table.
+func (t *Table) exists(conn *nftables.Conn) (bool, error) {
+	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyIPv4)
+	if err != nil {
+		return false, fmt.Errorf("cannot list nft tables: %w", err)
+	}
+	return slices.ContainsFunc(tables, func(o *nftables.Table) bool { return o.Name == t.cfg.Table }), nil
+}
+
+// dial opens a transaction in the node's namespace that must be answered before ctx ends.
+func (t *Table) dial(ctx context.Context) (*nftables.Conn, error) {
+	options := nftables.WithSockOptions(func(conn *mdnetlink.Conn) error {
+		if err := errors.Join(conn.SetWriteBuffer(socketBuffer), conn.SetReadBuffer(socketBuffer)); err != nil {
+			return fmt.Errorf("cannot enlarge the buffers of a netlink socket: %w", err)
+		}
+		if end, ok := ctx.Deadline(); ok {
+			return conn.SetDeadline(end)
+		}
+		return nil
+	})
+	conn, err := nftables.New(nftables.WithNetNSFd(int(t.ns)), options)
+	if err != nil {
+		return nil, fmt.Errorf("cannot talk to nftables: %w", err)
+	}
+	return conn, nil
+}
