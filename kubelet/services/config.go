@@ -10,6 +10,9 @@ import (
 // within one packet's way through the node.
 const DefaultMark uint32 = 0x4000
 
+// DefaultClients is how many clients with affinity are remembered at a time. Each takes about 100 bytes of the kernel.
+const DefaultClients uint32 = 1 << 18
+
 // maxTableName is the kernel's limit less its closing zero.
 const maxTableName = 255
 
@@ -26,6 +29,9 @@ type Config struct {
 	LinkRange netip.Prefix
 	// Mark is one bit; 0 takes DefaultMark. Nodes that share a namespace may share the bit.
 	Mark uint32
+	// Clients is how many clients with affinity are remembered at a time; 0 takes DefaultClients. One more is served
+	// without being remembered.
+	Clients uint32
 }
 
 var tableForm = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
@@ -43,6 +49,13 @@ func (c Config) validate() error {
 		}
 	}
 	return nil
+}
+
+func (c Config) clients() uint32 {
+	if c.Clients == 0 {
+		return DefaultClients
+	}
+	return c.Clients
 }
 
 func (c Config) mark() uint32 {

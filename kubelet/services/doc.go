@@ -15,7 +15,7 @@
 //     before the Services are known would take all of them away.
 //  4. After an error of Apply nothing was changed in the kernel but the Planner has moved on: call Resync.
 //  5. Call Resync now and then, since others can change the table.
-//  6. Call ForgetFlows with the Flows of a Delta after it was applied.
+//  6. Call ForgetFlows with the Flows of a Delta after it was applied, and with all Routes after a Resync.
 //  7. Give two nodes in one namespace different names of the table.
 //  8. Give the node a route to the range of cluster addresses, such as a default route: without one its own programs are
 //     refused before any rule is asked.

@@ -101,7 +101,8 @@ func (c Config) pickRules(p Pick) []rule {
 	known := join(one(loadClient()), loadFront(p.NodePort), one(find(mapAffinity, regClient, regBackend)),
 		one(member(setMembers, regAddr)), remember(false, p.Sticky), one(send()))
 	fresh := join(one(loadClient()), loadFront(p.NodePort), draw(p.Count), remember(true, p.Sticky), one(send()))
-	return append(rules, known, fresh)
+	full := join(loadFront(p.NodePort), draw(p.Count), one(send())) // no room to remember: the rule before ended early
+	return append(rules, known, fresh, full)
 }
 
 // markRules mark strangers' packets to cluster addresses, and all to ports of the node that may leave for another.

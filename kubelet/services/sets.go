@@ -31,13 +31,10 @@ func setOf(table *nftables.Table, name string) *nftables.Set {
 		s.KeyType, s.IsMap = concat(typeAddr, typeAddr), false
 	case mapAffinity:
 		s.KeyType = concat(typeAddr, typeAddr, typeProto, typePort)
-		s.Dynamic, s.HasTimeout, s.Size = true, true, maxAffinity
+		s.Dynamic, s.HasTimeout = true, true
 	}
 	return s
 }
-
-// maxAffinity bounds the clients that are remembered at a time; one more is served without being remembered.
-const maxAffinity = 1 << 18
 
 // concat cannot fail for so few types.
 func concat(types ...nftables.SetDatatype) nftables.SetDatatype {

@@ -131,7 +131,11 @@ func (t *Table) rebuild(ctx context.Context, want Elements, picks []Pick) error 
 	conn.DelTable(table)
 	conn.AddTable(table)
 	for _, name := range setOrder {
-		if err := conn.AddSet(setOf(table, name), nil); err != nil {
+		set := setOf(table, name)
+		if name == mapAffinity {
+			set.Size = t.cfg.clients()
+		}
+		if err := conn.AddSet(set, nil); err != nil {
 			return fmt.Errorf("cannot describe set %s: %w", name, err)
 		}
 	}

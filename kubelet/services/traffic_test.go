@@ -120,6 +120,19 @@ func TestAffinityHoldsUntilTheTimeoutOrTheBackendGoes(t *testing.T) {
 	}
 }
 
+func TestClientsBeyondTheLimitAreServed(t *testing.T) {
+	w := newWorld(t)
+	a, first, second := w.pod("a"), w.pod("first"), w.pod("second")
+	w.table.cfg.Clients = 1
+	w.must(w.table.rebuild(bounded(t), Elements{}, nil))
+	w.set(service("web", "10.96.7.7", stickyFor(3600)), podSlice(a))
+	for _, p := range []pod{first, second, first, second} {
+		if who, _ := w.from(p.path, "tcp", cluster80); who != "a" {
+			t.Errorf("%s met %q", p.name, who)
+		}
+	}
+}
+
 func TestAffinityEnds(t *testing.T) {
 	w := newWorld(t)
 	a, b, client := w.pod("a"), w.pod("b"), w.pod("client")
