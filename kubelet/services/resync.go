@@ -27,6 +27,14 @@ func (f Found) Clean() bool { return f == Found{} }
 // Resync reads the table and makes it what it should be, whatever was there: nothing, the table of an earlier process, or
 // one that somebody else changed. A table that is right is not written.
 func (t *Table) Resync(ctx context.Context, want Elements, picks []Pick) (Found, error) {
+	found, err := t.resync(ctx, want, picks)
+	if err != nil {
+		t.hangUp()
+	}
+	return found, err
+}
+
+func (t *Table) resync(ctx context.Context, want Elements, picks []Pick) (Found, error) {
 	conn, err := t.dial(ctx)
 	if err != nil {
 		return Found{}, err

@@ -15,8 +15,6 @@ import (
 const (
 	// elementsPerMessage keeps a list of elements below the 64 KiB that its length field can say.
 	elementsPerMessage = 256
-	// socketBuffer takes the largest batch, a table with 100,000 backends, and its answers, in bytes.
-	socketBuffer = 64 << 20
 )
 
 // Table is one node's table in the kernel. It is not safe for use in parallel: one actor owns it. Every change is one
@@ -24,6 +22,9 @@ const (
 type Table struct {
 	cfg Config
 	ns  netns.NsHandle
+	// conn and socket are nil until they are needed and after an error.
+	conn   *nftables.Conn
+	socket *mdnetlink.Conn
 }
 
 // Open remembers the network namespace it is called in; every later call works there, from any thread. It changes
@@ -40,7 +41,10 @@ func Open(cfg Config) (*Table, error) {
 }
 
 // Close leaves the table in the kernel, so that services go on while the program restarts.
-func (t *Table) Close() error { return t.ns.Close() }
+func (t *Table) Close() error {
+	t.hangUp()
+	return t.ns.Close()
+}
 
 func (t *Table) table() *nftables.Table {
 	return &nftables.Table{Name: t.cfg.Table, Family: nftables.TableFamilyIPv4}
@@ -51,14 +55,7 @@ func (t *Table) Apply(ctx context.Context, d Delta) error {
 	if d.Empty() {
 		return nil
 	}
-	conn, err := t.dial(ctx)
-	if err != nil {
-		return err
-	}
-	if err := t.write(conn, d); err != nil {
-		return err
-	}
-	if err := conn.Flush(); err != nil {
+	if err := t.batch(ctx, func(conn *nftables.Conn) error { return t.write(conn, d) }); err != nil {
 		return fmt.Errorf("cannot change nft table %s: %w", t.cfg.Table, err)
 	}
 	return nil
@@ -123,10 +120,15 @@ func kernelElements(part []Element, values Elements) []nftables.SetElement {
 
 // rebuild replaces the whole table in one batch: packets meet the old one or the new one.
 func (t *Table) rebuild(ctx context.Context, want Elements, picks []Pick) error {
-	conn, err := t.dial(ctx)
+	err := t.batch(ctx, func(conn *nftables.Conn) error { return t.writeAll(conn, want, picks) })
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot write nft table %s: %w", t.cfg.Table, err)
 	}
+	return nil
+}
+
+// writeAll appends the complete table to a batch, in place of one that may be there.
+func (t *Table) writeAll(conn *nftables.Conn, want Elements, picks []Pick) error {
 	table := conn.AddTable(t.table())
 	conn.DelTable(table)
 	conn.AddTable(table)
@@ -142,13 +144,7 @@ func (t *Table) rebuild(ctx context.Context, want Elements, picks []Pick) error 
 	for _, name := range fixedOrder {
 		addChain(conn, fixedChain(table, name), t.cfg.fixedRules(name))
 	}
-	if err := t.write(conn, Delta{AddChains: picks, Add: want}); err != nil {
-		return err
-	}
-	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("cannot write nft table %s: %w", t.cfg.Table, err)
-	}
-	return nil
+	return t.write(conn, Delta{AddChains: picks, Add: want})
 }
 
 func fixedChain(table *nftables.Table, name string) *nftables.Chain {
@@ -161,12 +157,11 @@ func fixedChain(table *nftables.Table, name string) *nftables.Chain {
 
 // Remove takes the table away; services are not routed any more. A table that is not there is no error.
 func (t *Table) Remove(ctx context.Context) error {
-	conn, err := t.dial(ctx)
-	if err != nil {
-		return err
-	}
-	conn.DelTable(t.table())
-	if err := conn.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
+	err := t.batch(ctx, func(conn *nftables.Conn) error {
+		conn.DelTable(t.table())
+		return nil
+	})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("cannot remove nft table %s: %w", t.cfg.Table, err)
 	}
 	return nil
@@ -179,22 +174,4 @@ func (t *Table) exists(conn *nftables.Conn) (bool, error) {
 		return false, fmt.Errorf("cannot list nft tables: %w", err)
 	}
 	return slices.ContainsFunc(tables, func(o *nftables.Table) bool { return o.Name == t.cfg.Table }), nil
-}
-
-// dial opens a transaction in the node's namespace that must be answered before ctx ends.
-func (t *Table) dial(ctx context.Context) (*nftables.Conn, error) {
-	options := nftables.WithSockOptions(func(conn *mdnetlink.Conn) error {
-		if err := errors.Join(conn.SetWriteBuffer(socketBuffer), conn.SetReadBuffer(socketBuffer)); err != nil {
-			return fmt.Errorf("cannot enlarge the buffers of a netlink socket: %w", err)
-		}
-		if end, ok := ctx.Deadline(); ok {
-			return conn.SetDeadline(end)
-		}
-		return nil
-	})
-	conn, err := nftables.New(nftables.WithNetNSFd(int(t.ns)), options)
-	if err != nil {
-		return nil, fmt.Errorf("cannot talk to nftables: %w", err)
-	}
-	return conn, nil
 }

@@ -1,6 +1,8 @@
 package services
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -135,6 +137,23 @@ func TestFailedApplyChangesNothing(t *testing.T) {
 	}
 	if found := w.resync(); !found.Clean() {
 		t.Errorf("a part was applied: %+v", found)
+	}
+}
+
+func TestCallsEndWithTheirContext(t *testing.T) {
+	w := newTable(t)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	d := Delta{Add: Elements{hairpin(netip.MustParseAddr("10.244.9.9")): ""}}
+	if err := w.table.Apply(over, d); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if found := w.resync(); !found.Clean() {
+		t.Errorf("found %+v", found)
+	}
+	w.must(w.table.Apply(bounded(t), d))
+	if found := w.resync(); found.Strange != 1 || found.Rebuilt != "" {
+		t.Errorf("found %+v", found)
 	}
 }
 
