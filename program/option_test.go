@@ -24,7 +24,9 @@ type tangle struct {
 func (tangle) Kind() string { return "Tangle" }
 
 func nothing[S operator.Specification]() operator.Operator[S] {
-	return operator.Func[S](func(context.Context, *operator.ManifestState[S]) (operator.Action, error) { return operator.None(), nil })
+	return operator.Func[S](func(context.Context, *operator.ManifestState[S]) (operator.Action, error) {
+		return operator.None(), nil
+	})
 }
 
 // into is what options make of a node.
