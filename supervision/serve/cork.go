@@ -75,14 +75,40 @@ func (c *cork) together(b []byte) (int, error) {
 func (c *cork) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.flushHeld()
+}
+
+// flushHeld writes what is held. The lock is held.
+func (c *cork) flushHeld() {
 	if len(c.held) > 0 && c.err == nil {
 		_, _ = c.together(nil)
 	}
 }
 
-// Close writes what is held, and closes the connection.
+// Close writes what is held, and closes the connection. It waits for no write that is under way: that one ends with the connection.
 func (c *cork) Close() error {
 	c.flush.Stop()
-	c.release()
+	c.releaseIfFree()
 	return c.Conn.Close()
+}
+
+// SetWriteDeadline implements net.Conn. What is held was written under the deadline there was: TLS says its farewell and then lets no time for
+// more.
+func (c *cork) SetWriteDeadline(t time.Time) error {
+	c.releaseIfFree()
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn, as SetWriteDeadline does.
+func (c *cork) SetDeadline(t time.Time) error {
+	c.releaseIfFree()
+	return c.Conn.SetDeadline(t)
+}
+
+// releaseIfFree writes what is held, unless a write is under way, which holds the lock for as long as the other side reads nothing.
+func (c *cork) releaseIfFree() {
+	if c.mu.TryLock() {
+		c.flushHeld()
+		c.mu.Unlock()
+	}
 }

@@ -210,3 +210,46 @@ func TestServedOverTLSIsCorked(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// TestCloseEndsABlockedWrite: whoever closes a connection does not wait for a client that reads nothing.
+func TestCloseEndsABlockedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		c := newCork(ours)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(c, strings.Repeat("x", smallRecord+1))
+			ended <- err
+		}()
+		synctest.Wait()
+		if err := c.SetWriteDeadline(time.Now().Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err == nil {
+			t.Error("a write to nobody was taken for done")
+		}
+	})
+}
+
+// TestFarewellIsWritten: what is held is written before a deadline that leaves no time for it, which is how TLS ends a connection.
+func TestFarewellIsWritten(t *testing.T) {
+	r := &recorder{}
+	c := newCork(deadlined{r})
+	write(t, c, "farewell")
+	if err := c.SetWriteDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	wrote(t, r, "farewell")
+}
+
+// deadlined is a recorder on which nothing can be written any more once it has a deadline.
+type deadlined struct{ *recorder }
+
+func (d deadlined) SetWriteDeadline(time.Time) error {
+	d.err = context.DeadlineExceeded
+	return nil
+}
