@@ -120,6 +120,25 @@ func TestAffinityHoldsUntilTheTimeoutOrTheBackendGoes(t *testing.T) {
 	}
 }
 
+// The API server is such a backend: a program of the node, with the node's address.
+func TestProgramOfTheNodeIsABackend(t *testing.T) {
+	w := newWorld(t)
+	client := w.pod("client")
+	stop, err := serve("node")
+	w.must(err)
+	defer stop()
+	w.set(service("kubernetes", "10.96.7.7"), slice(ready80(nodeAddr.String())))
+	for place, path := range map[string]string{"a pod": client.path, "the node": ""} {
+		who, seen := w.from(path, "tcp", cluster80)
+		if who != "node" {
+			t.Errorf("from %s: %q answered", place, who)
+		}
+		if place == "a pod" && seen != client.addr.String() {
+			t.Errorf("the pod is seen as %s", seen)
+		}
+	}
+}
+
 func TestClientsBeyondTheLimitAreServed(t *testing.T) {
 	w := newWorld(t)
 	a, first, second := w.pod("a"), w.pod("first"), w.pod("second")
