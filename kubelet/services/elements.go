@@ -11,9 +11,8 @@ const (
 	mapFronts    = "fronts"    // cluster address . protocol . port : verdict
 	mapNodePorts = "nodeports" // protocol . port : verdict
 	mapBackends  = "backends"  // address . protocol . port . slot : backend address . port
-	setMembers   = "members"   // address . protocol . port . backend address . port, of sticky fronts
 	setHairpins  = "hairpins"  // address . address, of every backend
-	mapAffinity  = "affinity"  // client . address . protocol . port : backend; filled by packets alone
+	setAffinity  = "affinity"  // client . address . protocol . port . slot; filled by packets alone
 )
 
 // Chains that verdicts lead to, beside those that a [Pick] names.
@@ -65,9 +64,6 @@ func elementsOf(f Front, r Route) Elements {
 	all := Elements{dispatch(f): verdictOf(f, r)}
 	for i, b := range r.Backends {
 		all[Element{mapBackends, key(append(f.fields(), slot(i))...)}] = target(b)
-		if r.Sticky > 0 {
-			all[Element{setMembers, key(f.fields()...) + target(b)}] = ""
-		}
 	}
 	return all
 }

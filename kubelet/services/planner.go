@@ -36,7 +36,11 @@ func (p *Planner) Set(name Name, s *v1.Service, parts []*discovery.EndpointSlice
 	old := p.services[name]
 	want := routesOf(p.node, s, parts)
 	for f, r := range want {
-		r.Backends = place(old[f].Backends, r.Backends)
+		if r.Sticky > 0 {
+			r.Backends = placeSticky(old[f].Backends, r.Backends)
+		} else {
+			r.Backends = place(old[f].Backends, r.Backends)
+		}
 		want[f] = r
 	}
 	touched := p.touched(old, want)

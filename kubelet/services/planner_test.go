@@ -38,7 +38,7 @@ func (e Element) text(value string) string {
 
 // readable turns the fields of a key into addresses and numbers.
 func readable(set string, words []string) string {
-	kinds := map[string]string{mapFronts: "apn", mapNodePorts: "pn", mapBackends: "apns", setMembers: "apnan", setHairpins: "aa"}[set]
+	kinds := map[string]string{mapFronts: "apn", mapNodePorts: "pn", mapBackends: "apns", setHairpins: "aa"}[set]
 	out := make([]string, len(words))
 	for i, w := range words {
 		var a, b, c, d byte
@@ -154,6 +154,9 @@ func transcripts() map[string][]step {
 		"sticky": {
 			{"affinity of a minute", web(stickyFor(60)), parts(slice(a, b))},
 			{"one endpoint is replaced", web(stickyFor(60)), parts(slice(a, c))},
+			{"a third endpoint", web(stickyFor(60)), parts(slice(a, b, c))},
+			{"the first is gone: its clients share another's", web(stickyFor(60)), parts(slice(b, c))},
+			{"the last is gone", web(stickyFor(60)), parts(slice(c))},
 			{"without affinity", web(), parts(slice(a, c))},
 		},
 		"ignored": {
@@ -293,7 +296,7 @@ func sameRoutes(t *testing.T, p *Planner, last map[Name]step) {
 		var lines []string
 		for _, f := range slices.SortedFunc(maps.Keys(routes), compareFronts) {
 			r := routes[f]
-			r.Backends = slices.SortedFunc(slices.Values(r.Backends), netip.AddrPort.Compare)
+			r.Backends = slices.Compact(slices.SortedFunc(slices.Values(r.Backends), netip.AddrPort.Compare))
 			lines = append(lines, fmt.Sprintf("%v %v", f, r))
 		}
 		return strings.Join(lines, "\n")

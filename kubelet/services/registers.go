@@ -25,8 +25,6 @@ const (
 	addrLength   = 4
 	portOffset   = 2 // of the destination port in a TCP or UDP header
 	portLength   = 2
-
-	dynsetDelete = 2 // NFT_DYNSET_OP_DELETE of the kernel's nf_tables.h
 )
 
 // reg numbers a register of four bytes the way the kernel reports it: by its old name where it has one.
@@ -78,16 +76,10 @@ func member(name string, from uint32) expr.Any {
 	return &expr.Lookup{SourceRegister: reg(from), SetName: name}
 }
 
-// remember writes the client's backend, in place of an older one when fresh.
-func remember(fresh bool, seconds int32) []expr.Any {
-	update := func(op uint32, timeout time.Duration) expr.Any {
-		return &expr.Dynset{SrcRegKey: reg(regClient), SrcRegData: reg(regBackend), SetName: mapAffinity, Operation: op, Timeout: timeout}
-	}
-	write := update(unix.NFT_DYNSET_OP_UPDATE, time.Duration(seconds)*time.Second)
-	if !fresh {
-		return []expr.Any{write}
-	}
-	return []expr.Any{update(dynsetDelete, 0), write}
+// remember writes, or renews, that the client has the slot in the registers.
+func remember(seconds int32) expr.Any {
+	return &expr.Dynset{SrcRegKey: reg(regClient), SetName: setAffinity, Operation: unix.NFT_DYNSET_OP_UPDATE,
+		Timeout: time.Duration(seconds) * time.Second}
 }
 
 // within compares an address of the packet with a range.

@@ -156,7 +156,7 @@ func sameRule(have, want []expr.Any) bool {
 func (t *Table) elements(conn *nftables.Conn) (Elements, error) {
 	all := Elements{}
 	for _, name := range setOrder {
-		if name == mapAffinity {
+		if name == setAffinity {
 			continue
 		}
 		set := setOf(t.table(), name)

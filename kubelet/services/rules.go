@@ -96,13 +96,15 @@ func (c Config) postroutingRules() []rule {
 func (c Config) pickRules(p Pick) []rule {
 	rules := c.markRules(p)
 	if p.Sticky == 0 {
-		return append(rules, join(loadFront(p.NodePort), draw(p.Count), one(send())))
+		return append(rules, join(loadFront(p.NodePort), one(draw(p.Count)), sendToSlot()))
 	}
-	known := join(one(loadClient()), loadFront(p.NodePort), one(find(mapAffinity, regClient, regBackend)),
-		one(member(setMembers, regAddr)), remember(false, p.Sticky), one(send()))
-	fresh := join(one(loadClient()), loadFront(p.NodePort), draw(p.Count), remember(true, p.Sticky), one(send()))
-	full := join(loadFront(p.NodePort), draw(p.Count), one(send())) // no room to remember: the rule before ended early
-	return append(rules, known, fresh, full)
+	for i := range p.Count {
+		rules = append(rules, join(one(loadClient()), loadFront(p.NodePort), one(&expr.Immediate{Register: reg(regBackend), Data: slot(i)}),
+			one(member(setAffinity, regClient)), one(remember(p.Sticky)), sendToSlot()))
+	}
+	fresh := join(one(loadClient()), loadFront(p.NodePort), one(draw(p.Count)), one(remember(p.Sticky)), sendToSlot())
+	full := join(loadFront(p.NodePort), one(draw(p.Count)), sendToSlot()) // no room to remember: the rule before ended early
+	return append(rules, fresh, full)
 }
 
 // markRules mark strangers' packets to cluster addresses, and all to ports of the node that may leave for another.
@@ -118,10 +120,10 @@ func (c Config) markRules(p Pick) []rule {
 	return nil
 }
 
-// draw loads a random slot as the last field of a key, and in its place the backend there.
-func draw(count int) []expr.Any {
-	return []expr.Any{
-		&expr.Numgen{Register: reg(regBackend), Modulus: uint32(count), Type: unix.NFT_NG_RANDOM},
-		find(mapBackends, regAddr, regBackend),
-	}
+// draw loads a random slot as the last field of a key.
+func draw(count int) expr.Any {
+	return &expr.Numgen{Register: reg(regBackend), Modulus: uint32(count), Type: unix.NFT_NG_RANDOM}
 }
+
+// sendToSlot sends to the backend that the front has in the slot.
+func sendToSlot() []expr.Any { return []expr.Any{find(mapBackends, regAddr, regBackend), send()} }

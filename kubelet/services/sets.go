@@ -6,7 +6,7 @@ import (
 )
 
 // setOrder lists the table's sets as they are made.
-var setOrder = []string{mapFronts, mapNodePorts, mapBackends, setMembers, setHairpins, mapAffinity}
+var setOrder = []string{mapFronts, mapNodePorts, mapBackends, setHairpins, setAffinity}
 
 var (
 	typeAddr  = nftables.TypeIPAddr
@@ -25,12 +25,10 @@ func setOf(table *nftables.Table, name string) *nftables.Set {
 		s.KeyType, s.DataType = concat(typeProto, typePort), nftables.TypeVerdict
 	case mapBackends:
 		s.KeyType = concat(typeAddr, typeProto, typePort, typeSlot)
-	case setMembers:
-		s.KeyType, s.IsMap = concat(typeAddr, typeProto, typePort, typeAddr, typePort), false
 	case setHairpins:
 		s.KeyType, s.IsMap = concat(typeAddr, typeAddr), false
-	case mapAffinity:
-		s.KeyType = concat(typeAddr, typeAddr, typeProto, typePort)
+	case setAffinity:
+		s.KeyType, s.IsMap = concat(typeAddr, typeAddr, typeProto, typePort, typeSlot), false
 		s.Dynamic, s.HasTimeout = true, true
 	}
 	return s

@@ -134,7 +134,7 @@ func (t *Table) writeAll(conn *nftables.Conn, want Elements, picks []Pick) error
 	conn.AddTable(table)
 	for _, name := range setOrder {
 		set := setOf(table, name)
-		if name == mapAffinity {
+		if name == setAffinity {
 			set.Size = t.cfg.clients()
 		}
 		if err := conn.AddSet(set, nil); err != nil {

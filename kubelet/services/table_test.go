@@ -104,13 +104,14 @@ func TestResyncRepairsWhatSomebodyElseChanged(t *testing.T) {
 	}
 }
 
-// Somebody who debugs a node lists its rules. (The tool's releases up to 1.0.6 abort on rules for sticky Services, as they
-// do not know how long a value from a map is.)
+// Somebody who debugs a node lists its rules. Releases of the tool up to 1.0.6 abort on values that go from one map into
+// the key of another.
 func TestAdministratorCanListTheTable(t *testing.T) {
 	needNft(t)
 	w := newTable(t)
 	w.set(service("web", "10.96.0.1", nodePort(30001)), slice(ready80("10.244.0.2"), ready80("10.244.0.3")))
 	w.set(service("none", "10.96.0.3"), slice())
+	w.set(service("sticky", "10.96.0.4", nodePort(30004), stickyFor(60)), slice(ready80("10.244.0.2"), ready80("10.244.0.3")))
 	got := nft(t, "list table ip natest_services")
 	for _, want := range []string{
 		"ip daddr . meta l4proto . th dport vmap @fronts",
