@@ -11,8 +11,8 @@
 //
 //  1. Let one actor own a Planner and its Table; neither may be used in parallel.
 //  2. Call Open in the network namespace the node lives in. From then on every method may be called from any thread.
-//  3. At the start, plan all Services that exist and call Resync once with Desired; Delta by Delta from then on. Resync
-//     before the Services are known would take all of them away.
+//  3. At the start, let the Planner Adopt the Table's Slots, plan all Services that exist and call Resync once with
+//     Desired; Delta by Delta from then on. Resync before the Services are known would take all of them away.
 //  4. After an error of Apply nothing was changed in the kernel but the Planner has moved on: call Resync.
 //  5. Call Resync now and then, since others can change the table.
 //  6. Call ForgetFlows with the Flows of a Delta after it was applied, and with all Routes after a Resync.

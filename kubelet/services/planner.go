@@ -20,6 +20,8 @@ type Planner struct {
 	// picks and hairpins count what leads to a chain and to a backend's address.
 	picks    map[Pick]int
 	hairpins map[netip.Addr]int
+	// adopted are slots of an earlier process that no Service has taken over yet.
+	adopted map[Front][]netip.AddrPort
 }
 
 // NewPlanner starts with no Services.
@@ -36,10 +38,10 @@ func (p *Planner) Set(name Name, s *v1.Service, parts []*discovery.EndpointSlice
 	old := p.services[name]
 	want := routesOf(p.node, s, parts)
 	for f, r := range want {
-		if r.Sticky > 0 {
-			r.Backends = placeSticky(old[f].Backends, r.Backends)
+		if before := p.slotsBefore(name, f); r.Sticky > 0 {
+			r.Backends = placeSticky(before, r.Backends)
 		} else {
-			r.Backends = place(old[f].Backends, r.Backends)
+			r.Backends = place(before, r.Backends)
 		}
 		want[f] = r
 	}

@@ -33,12 +33,13 @@ func place(old, want []netip.AddrPort) []netip.AddrPort {
 	return slots
 }
 
-// placeSticky gives slots so that no client of a backend that stays loses it: nobody moves, and the slots of those that
-// go lead to a newcomer, or else to a second slot of another backend.
+// placeSticky gives slots so that clients of a backend that stays keep it: nobody moves, and the slots of those that go
+// lead to a newcomer, or else to a second slot of another backend, which the next newcomer gets.
 func placeSticky(old, want []netip.AddrPort) []netip.AddrPort {
-	slots, homeless := keepHomes(old, want)
+	slots, homeless := keepSlots(old, want)
 	for i := range slots {
-		if !slots[i].IsValid() && len(homeless) > 0 {
+		free := !slots[i].IsValid() || slices.Contains(slots[:i], slots[i])
+		if free && len(homeless) > 0 {
 			slots[i], homeless = homeless[0], homeless[1:]
 		}
 	}
@@ -48,29 +49,32 @@ func placeSticky(old, want []netip.AddrPort) []netip.AddrPort {
 	}
 	for i := range slots {
 		if !slots[i].IsValid() {
-			slots[i] = second(old[i], want, i)
+			slots[i] = second(slots[:i], want, i)
 		}
 	}
 	return slots
 }
 
-// keepHomes leaves each backend that stays in its first slot, and lists those that have none.
-func keepHomes(old, want []netip.AddrPort) (slots, homeless []netip.AddrPort) {
+// keepSlots empties the slots of backends that go, and lists those that have none.
+func keepSlots(old, want []netip.AddrPort) (slots, homeless []netip.AddrPort) {
 	slots = make([]netip.AddrPort, len(old))
+	for i, b := range old {
+		if slices.Contains(want, b) {
+			slots[i] = b
+		}
+	}
 	for _, b := range want {
-		if at := slices.Index(old, b); at >= 0 {
-			slots[at] = b
-		} else {
+		if !slices.Contains(old, b) {
 			homeless = append(homeless, b)
 		}
 	}
 	return slots, homeless
 }
 
-// second picks whom a left slot leads to: whom it led to before, or any.
-func second(before netip.AddrPort, want []netip.AddrPort, slot int) netip.AddrPort {
-	if slices.Contains(want, before) {
-		return before
+// second picks whom an empty slot leads to: somebody before it where there is one, so that a backend's first slot is its own.
+func second(before, want []netip.AddrPort, slot int) netip.AddrPort {
+	if slot > 0 {
+		return before[slot/2]
 	}
-	return want[slot%len(want)]
+	return want[0]
 }

@@ -69,6 +69,30 @@ func TestResyncLeavesARightTableAlone(t *testing.T) {
 	}
 }
 
+func TestNextProcessAdoptsTheSlots(t *testing.T) {
+	w := newTable(t)
+	a, b, c := ready80("10.244.0.2"), ready80("10.244.0.3"), ready80("10.244.0.4")
+	s := service("web", "10.96.0.1", nodePort(30001), stickyFor(60))
+	w.set(s, slice(c))
+	w.set(s, slice(b, c))
+	w.set(s, slice(a, b, c))
+	w.set(s, slice(a, b))
+	next := openTable(t)
+	slots, err := next.Slots(bounded(t))
+	w.must(err)
+	p := NewPlanner(Node{Name: thisNode})
+	p.Adopt(slots)
+	p.Set(Name{s.Namespace, s.Name}, s, parts(slice(a, b)))
+	elements, picks := p.Desired()
+	if found, err := next.Resync(bounded(t), elements, picks); err != nil || !found.Clean() {
+		t.Errorf("found %+v: %v", found, err)
+	}
+	w.must(next.Remove(bounded(t)))
+	if slots, err := next.Slots(bounded(t)); err != nil || len(slots) != 0 {
+		t.Errorf("without a table: %v %v", slots, err)
+	}
+}
+
 func TestResyncRepairsWhatSomebodyElseChanged(t *testing.T) {
 	needNft(t)
 	const table = "ip natest_services"
