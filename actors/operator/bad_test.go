@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nodeactor/nodeactor/actors/operator"
 	"github.com/nodeactor/nodeactor/supervision"
@@ -209,10 +210,24 @@ func TestBad_TwoOperatorsForOneKind(t *testing.T) {
 func TestBad_NamesThatCannotBeStored(t *testing.T) {
 	seeded(t, func(b *bench) {
 		p := b.plane("a", operator.Func[site](build), operator.OperatorConfig{}, b.store)
-		for _, name := range []string{"", "a/", "a/b/c", "a:b", "a\nb"} {
-			if err := p.AddManifest(b.Context(), name, site{}); !errors.Is(err, operator.ErrName) {
-				b.Errorf("%q: %v", name, err)
+		for name, says := range map[string]string{
+			"": "empty", "a/": "empty", "a/b/c": "slash", "a\nb": "control character", "a:b": "it contains a colon", "a:b/c": "it contains a colon",
+			"a\xffb": "not valid UTF-8", "a\xff/b": "not valid UTF-8", "\xc3": "not valid UTF-8",
+		} {
+			namespace, rest, ok := strings.Cut(name, "/")
+			if !ok {
+				namespace, rest = "", name
 			}
+			added := p.AddManifest(b.Context(), name, site{})
+			applied := p.Apply(b.Context(), operator.Manifest[site]{Metadata: operator.Metadata{Namespace: namespace, Name: rest}})
+			for _, err := range []error{added, applied} {
+				if !errors.Is(err, operator.ErrName) || !strings.Contains(err.Error(), says) || !utf8.ValidString(err.Error()) {
+					b.Errorf("%q: %v", name, err)
+				}
+			}
+		}
+		if all, err := p.List(b.Context()); err != nil || len(all) != 0 {
+			b.Errorf("stored all the same: %v, %v", all, err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/nodeactor/nodeactor/actors/operator/storage"
 )
@@ -28,6 +29,20 @@ func parseKey(name string) Key {
 		return Key{namespace, rest}
 	}
 	return Key{Name: name}
+}
+
+// check refuses what a store might take and a manifest cannot be called. Names are stored as text, in which bytes that are no UTF-8 would
+// become others; a colon separates namespace and name in the tree of actors.
+func (k Key) check() error {
+	for _, part := range []struct{ what, text string }{{"namespace", k.Namespace}, {"name", k.Name}} {
+		switch {
+		case !utf8.ValidString(part.text):
+			return fmt.Errorf("cannot use %q as a %s: it is not valid UTF-8: %w", part.text, part.what, ErrName)
+		case strings.Contains(part.text, ":"):
+			return fmt.Errorf("cannot use %q as a %s: it contains a colon: %w", part.text, part.what, ErrName)
+		}
+	}
+	return nil
 }
 
 func (c *client) id(key Key) storage.ID {
@@ -74,10 +89,10 @@ func visitRecords(ctx context.Context, store storage.Store, kind string, visit f
 
 // put creates a record or changes it.
 func (c *client) put(ctx context.Context, key Key, change func(*Record) error) error {
+	if err := key.check(); err != nil {
+		return fmt.Errorf("cannot store %s %s: %w", c.kind, strings.ToValidUTF8(key.String(), "?"), err)
+	}
 	err := c.again(ctx, func() error {
-		if strings.Contains(key.String(), ":") {
-			return ErrName // it separates the two in the tree of actors
-		}
 		rec, revision, err := c.get(ctx, key)
 		if errors.Is(err, ErrNotFound) {
 			rec, err = c.create(key), nil

@@ -82,7 +82,8 @@
 //	a type that does not serialise, or whose   NewControlPlane returns ErrSpecification and names the field
 //	schema cannot be derived
 //	a value that does not serialise            AddManifest returns the error and stores nothing
-//	a name with a slash or colon               AddManifest returns ErrName
+//	a name with a slash, colon or control      AddManifest returns ErrName
+//	character, or that is not valid UTF-8
 //	two operators for one kind                 Execute returns ErrKindTaken
 //
 // All of it is counted in Stats. Every manifest but the bad one goes on as if there were no bad one.
