@@ -84,6 +84,8 @@
 //	a value that does not serialise            AddManifest returns the error and stores nothing
 //	a name with a slash, colon or control      AddManifest returns ErrName
 //	character, or that is not valid UTF-8
+//	an operator that is a nil function or      Execute and NewRunner return an error that says so
+//	pointer
 //	two operators for one kind                 Execute returns ErrKindTaken
 //
 // All of it is counted in Stats. Every manifest but the bad one goes on as if there were no bad one.

@@ -58,6 +58,9 @@ func NewExecution(planes ...Plane) (*Execution, error) {
 	}
 	e := &Execution{opts: planes[0].plane().opts}
 	for _, p := range planes {
+		if err := p.plane().hollow; err != nil {
+			return nil, err
+		}
 		if slices.ContainsFunc(e.hosts, func(h *host) bool { return h.kind == p.Kind() }) {
 			return nil, fmt.Errorf("cannot execute two operators of %s: %w", p.Kind(), ErrKindTaken)
 		}

@@ -32,6 +32,8 @@ type plane struct {
 	store  storage.Store
 	opts   options
 	runner runner
+	// hollow is why it cannot be executed; nil when it can.
+	hollow error
 	// host runs it now, or did last.
 	host atomic.Pointer[host]
 }
@@ -42,9 +44,10 @@ type runner interface {
 }
 
 // NewControlPlane checks an operator and binds it to a store, which stays the caller's to close. ErrSpecification is returned when S
-// cannot be a specification; the text names the field.
+// cannot be a specification; the text names the field. With a nil Func it is one for a process that only reads and writes manifests: it
+// cannot be executed.
 func NewControlPlane[S Specification](op Operator[S], cfg OperatorConfig, store storage.Store, opts ...Option) (*ControlPlane[S], error) {
-	r, err := NewRunner(op, cfg)
+	r, err := newRunner(op, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +56,9 @@ func NewControlPlane[S Specification](op Operator[S], cfg OperatorConfig, store 
 	}
 	o := chosen(opts)
 	core := &plane{kind: r.Kind(), cfg: r.Config(), store: store, opts: o, runner: r}
+	if hollow(op) {
+		core.hollow = errHollow(core.kind, op)
+	}
 	return &ControlPlane[S]{core: core, client: client{kind: r.Kind(), store: store, opts: o}}, nil
 }
 

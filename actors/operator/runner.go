@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/nodeactor/nodeactor/cluster/lease"
@@ -70,8 +71,32 @@ type Runner[S Specification] struct {
 	reads     map[string]bool
 }
 
-// NewRunner checks an operator and its configuration. ErrSpecification is returned when S cannot be a specification.
+// NewRunner checks an operator and its configuration. ErrSpecification is returned when S cannot be a specification. An operator that is nil,
+// a nil Func or pointer among them, is refused.
 func NewRunner[S Specification](op Operator[S], cfg OperatorConfig) (*Runner[S], error) {
+	r, err := newRunner(op, cfg)
+	if err == nil && hollow(op) {
+		err = errHollow(r.kind, op)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// hollow tells whether an operator has a type and no value: its first pass could only panic.
+func hollow(op any) bool {
+	v := reflect.ValueOf(op)
+	return (v.Kind() == reflect.Func || v.Kind() == reflect.Pointer) && v.IsNil()
+}
+
+// errHollow says that an operator has a type and no value.
+func errHollow(kind string, op any) error {
+	return fmt.Errorf("cannot run the operator of %s: it is a nil %T; give it a function or value that reconciles", kind, op)
+}
+
+// newRunner is NewRunner for operators that need not be there, because nobody may execute them.
+func newRunner[S Specification](op Operator[S], cfg OperatorConfig) (*Runner[S], error) {
 	if err := checkSpecification[S](); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/nodeactor/nodeactor/actors/operator/storage"
 )
 
 // Specifications that are none.
@@ -106,7 +108,28 @@ func TestBad_Configuration(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, err := NewRunner[site](nil, OperatorConfig{}); err == nil {
-		t.Error("no operator: accepted")
+}
+
+// TestBad_OperatorThatIsNil: it is refused before it runs. A plane may have one to read and write manifests, and not be executed.
+func TestBad_OperatorThatIsNil(t *testing.T) {
+	for name, op := range map[string]Operator[site]{"nil": nil, "nil operator.Func": Func[site](nil), "nil *operator.builder": (*builder)(nil)} {
+		if _, err := NewRunner(op, OperatorConfig{}); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "operator of Site") {
+			t.Errorf("%s: a runner was made of it, or it was told %v", name, err)
+		}
+		plane, err := NewControlPlane(op, OperatorConfig{}, storage.Memory())
+		if op == nil && err == nil || op != nil && err != nil {
+			t.Errorf("%s: a plane of it: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		if err := plane.AddManifest(t.Context(), "one", site{}); err != nil {
+			t.Errorf("%s: cannot use the plane: %v", name, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop() // should it execute after all, it ends
+		if err := plane.Execute(ctx); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: executed, or it was told %v", name, err)
+		}
 	}
 }
