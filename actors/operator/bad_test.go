@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,27 @@ func TestBad_ReconcileThatReturnsAnError(t *testing.T) {
 		if v.Status.Attempts != 1 || v.Status.LastError != "no ink" || v.Status.Value != nil || v.Status.ObservedGeneration != 1 {
 			b.Errorf("stored after an error: %+v", v.Status)
 		}
+	})
+}
+
+func TestBad_ReconcileThatReturnsAnErrorThatCannotBeRead(t *testing.T) {
+	beside(t, operator.OperatorConfig{}, func(ctx context.Context, s *state) (operator.Action, error) {
+		if s.Manifest.Spec.Pages == 1 {
+			var none *os.PathError
+			return operator.None(), none
+		}
+		return build(ctx, s)
+	}, func(b *bench, p *process) {
+		b.Advance(2 * time.Minute)
+		v := p.view("bad")
+		if v.Status.Phase != operator.PhaseRetrying || v.Status.Attempts < 5 || !strings.Contains(v.Status.LastError, "its Error method panicked") {
+			b.Errorf("stored after errors that cannot be read: %+v", v.Status)
+		}
+		if s := p.Stats(); s.Failed < 5 || s.Faults != 0 {
+			b.Errorf("counted: %+v", s)
+		}
+		p.add("bad", 2)
+		p.is("bad", operator.PhaseReady, 5*time.Second)
 	})
 }
 

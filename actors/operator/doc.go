@@ -70,6 +70,9 @@
 //	Reconcile hangs                            given up ten seconds later: phase Retrying, "did not end in time"; its lease is released, so
 //	                                           that what it does later is refused, and the next pass has another epoch
 //	Reconcile returns an error                 phase Retrying with the error, attempts and next try
+//	Reconcile returns an error whose methods   the same, with "its Error method panicked" in lastError
+//	panic, as a nil pointer's do
+//	Reconcile ends its goroutine               as a panic, with "the pass ended its goroutine" in lastError
 //	Reconcile asks to requeue in the past      the same, with ErrRequeuePast
 //	Reconcile changes name, namespace,         the same, with ErrManifestChanged; nothing that it did is stored
 //	specification or metadata of its manifest

@@ -148,7 +148,7 @@ func (r *Runner[S]) run(ctx context.Context, step step, rec Record, env Env) (ou
 			return
 		}
 		v := recover()
-		r.settle(ctx, rec, env, result{err: fmt.Errorf("the pass panicked: %v", v)})
+		r.settle(ctx, rec, env, result{err: broken(v)})
 		if v != nil {
 			panic(v) // within the deferred call, so that the stack of its cause is still there for whoever contains it
 		}
@@ -156,6 +156,14 @@ func (r *Runner[S]) run(ctx context.Context, step step, rec Record, env Env) (ou
 	res := r.called(context.WithValue(ctx, passKey{}, &running{env, r.reads}), step, rec, env)
 	returned = true
 	return r.settle(ctx, rec, env, res)
+}
+
+// broken says how a pass ended that did not return, by what was recovered of it.
+func broken(v any) error {
+	if v == nil {
+		return errors.New("the pass ended its goroutine") // by runtime.Goexit: a test's FailNow calls it, for instance
+	}
+	return fmt.Errorf("the pass panicked: %v", v)
 }
 
 // called lets the operator's own code have a copy of the manifest, and sees what it did to it.
@@ -166,6 +174,7 @@ func (r *Runner[S]) called(ctx context.Context, step step, rec Record, env Env) 
 	}
 	state := &ManifestState[S]{Manifest: manifest, State: newState(rec, env.Fence, env.Now())}
 	res := r.call(ctx, step, state, env.Once)
+	res.err = tell(res.err)
 	if res.err == nil {
 		res.err = unchanged(before, rec.Key(), state.Manifest)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +199,70 @@ func TestAPanicIsStoredAndGoesOn(t *testing.T) {
 		d.pass(Func[site](func(context.Context, *ManifestState[site]) (Action, error) { panic("no ink") }), OperatorConfig{})
 	}()
 	if s := d.rec.Status; s.Phase != PhaseRetrying || s.Attempts != 1 || !strings.Contains(s.LastError, "panicked: no ink") {
+		t.Errorf("stored %+v", s)
+	}
+}
+
+// mute is an error that cannot be looked into.
+type mute struct{ text string }
+
+func (m mute) Error() string { return m.text }
+func (m mute) Unwrap() error { panic("no comment") }
+
+// fickle is an error that tells its text once.
+type fickle struct{ told int }
+
+func (f *fickle) Error() string {
+	if f.told++; f.told > 1 {
+		panic("told already")
+	}
+	return "out of paper"
+}
+
+func TestBad_ErrorThatCannotBeRead(t *testing.T) {
+	var none *os.PathError
+	const unreadable = "the error of the pass cannot be read: its Error method panicked: "
+	for name, test := range map[string]struct {
+		err   error
+		want  string
+		wraps error
+	}{
+		"a nil pointer":          {none, unreadable + "runtime error: invalid memory address", nil},
+		"joined":                 {errors.Join(errBroken, none), unreadable, nil},
+		"wrapped":                {fmt.Errorf("cannot print: %w", none), "cannot print: <nil>", nil},
+		"not to be looked into":  {mute{"no paper"}, "no paper", nil},
+		"lost, and unreadable":   {errors.Join(ErrFenced, mute{"no paper"}), ErrFenced.Error() + "\nno paper", nil},
+		"tells its text once":    {&fickle{}, "out of paper", nil},
+		"one that is well":       {fmt.Errorf("cannot print: %w", errBroken), "cannot print: the press is broken", errBroken},
+		"a nil pointer finalize": {none, unreadable, nil},
+	} {
+		d, op := newDesk(t, site{}), builder{
+			reconcile: func(context.Context, *ManifestState[site]) (Action, error) { return None(), test.err },
+			finalize:  func(context.Context, *ManifestState[site]) error { return test.err },
+		}
+		phase := PhaseRetrying
+		if strings.HasSuffix(name, "finalize") {
+			d.rec.Deleted, d.rec.Finalizers, phase = noon, []string{finalizerName}, PhaseDeleting
+		}
+		out := d.pass(op, OperatorConfig{})
+		s := d.rec.Status
+		if out.Verdict != Failed || out.Attempts != 1 || s.Phase != phase || s.Attempts != 1 || !strings.HasPrefix(s.LastError, test.want) {
+			t.Errorf("%s: %+v, stored %+v", name, out, s)
+		}
+		if errors.Is(out.Err, errNobody) || !strings.HasPrefix(out.Err.Error(), test.want) || test.wraps != nil && !errors.Is(out.Err, test.wraps) {
+			t.Errorf("%s: whoever gets the outcome reads %v", name, out.Err)
+		}
+	}
+}
+
+func TestBad_PassThatEndsItsGoroutine(t *testing.T) {
+	d, over := newDesk(t, site{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		d.pass(Func[site](func(context.Context, *ManifestState[site]) (Action, error) { runtime.Goexit(); return None(), nil }), OperatorConfig{})
+	}()
+	<-over
+	if s := d.rec.Status; s.Phase != PhaseRetrying || s.Attempts != 1 || s.LastError != "the pass ended its goroutine" {
 		t.Errorf("stored %+v", s)
 	}
 }
