@@ -404,7 +404,7 @@ func (c *cell) exitIfDone() {
 	if idle && c.zombie && !c.returned {
 		c.returned = true
 		c.mu.Unlock()
-		c.sys.zombies.Add(-1)
+		c.sys.countZombie(c, -1)
 		c.sys.cameBack(c)
 		c.owner.childReturned(c)
 		return
@@ -435,7 +435,7 @@ func (c *cell) abandon(stack []byte) bool {
 	c.control = queue{}
 	c.mu.Unlock()
 	c.sys.abandoned.Add(1)
-	c.sys.zombies.Add(1)
+	c.sys.countZombie(c, 1)
 	c.sys.leaveBehind(c, stack)
 	c.retire()
 	if cancel != nil {

@@ -433,3 +433,32 @@ func TestManyHangTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestExpendableChildrenMayHang: children that hold nothing but a goroutine end neither their pool nor the node, however many hang.
+func TestExpendableChildrenMayHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, release := newSystem(t), make(chan struct{})
+		p := sup("pool", core.Pool)
+		p.Group.MaxAbandoned = 1
+		tmpl := spec("member", nil)
+		tmpl.Expendable = true
+		tmpl.Start = func() supervision.Handler { return nil }
+		p.Template = &tmpl
+		must(t, s.Start(sup("root", core.OneForOne, p)))
+		for _, id := range []string{"a", "b", "c", "d", "e"} {
+			ref := s.Pool("root/pool").Ensure(id, talker(&journal{}, id).Start)
+			s.Send(ref, step(func(supervision.Context) error { <-release; return nil }))
+		}
+		pass(time.Minute)
+		select {
+		case e := <-s.Done():
+			t.Errorf("exit %+v", e)
+		default:
+		}
+		if n := s.Zombies(); n != 5 {
+			t.Errorf("%d zombies", n)
+		}
+		close(release)
+		stopped(t, s)
+	})
+}

@@ -271,7 +271,10 @@ func (m *member) recover(gen uint64, abandoned bool) {
 	p.sys.tellChanges()
 }
 
-func (m *member) childReturned(*cell) {
+func (m *member) childReturned(c *cell) {
+	if c.spec.Expendable {
+		return
+	}
 	p := m.pool()
 	p.mu.Lock()
 	p.zombies = max(p.zombies-1, 0)

@@ -233,6 +233,9 @@ func (p *pool) restart(id string) error {
 
 // tooManyAbandoned notes an abandoned member and fails the pool beyond its limit.
 func (p *pool) tooManyAbandoned(c *cell) {
+	if c.spec.Expendable {
+		return
+	}
 	p.mu.Lock()
 	p.zombies++
 	over, self := p.zombies > p.spec.Group.MaxAbandoned, p.self

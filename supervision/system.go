@@ -86,6 +86,7 @@ type System struct {
 	dead      atomic.Uint64
 	abandoned atomic.Int64
 	zombies   atomic.Int64
+	grave     atomic.Int64 // zombies that are not expendable
 	gauges    gauges
 	dog       watchdog
 	stopping  bool
@@ -269,10 +270,18 @@ func (s *System) giveUp(c *cell) bool {
 	s.mu.Lock()
 	root := s.root
 	s.mu.Unlock()
-	if sup, ok := root.handler.(*supervisor); ok && s.zombies.Load() > int64(sup.spec.Group.MaxAbandoned) {
+	if sup, ok := root.handler.(*supervisor); ok && s.grave.Load() > int64(sup.spec.Group.MaxAbandoned) {
 		sup.overrun(c.slot.path)
 	}
 	return true
+}
+
+// countZombie counts an abandoned child that still runs.
+func (s *System) countZombie(c *cell, n int64) {
+	s.zombies.Add(n)
+	if !c.spec.Expendable {
+		s.grave.Add(n)
+	}
 }
 
 // Done yields the reason when the tree ended because a fault escalated past the root.

@@ -88,7 +88,7 @@ func timings(cfg OperatorConfig) engine.Timings {
 
 func (h *host) hooks() engine.Hooks {
 	return engine.Hooks{
-		Reconcile: h.reconcile, Start: h.start, Done: h.done, Recall: h.recall, Paused: h.loops.paused, Ended: h.ended, Fault: h.fault, Log: h.log,
+		Reconcile: h.reconcile, Start: h.start, Done: h.done, Recall: h.recall, Paused: h.loops.paused, Ended: h.ended, Fault: h.fault, Stuck: h.stuck, Log: h.log,
 	}
 }
 

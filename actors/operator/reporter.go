@@ -85,6 +85,19 @@ func (h *host) fault(key engine.Key, c supervision.Change) {
 	}
 }
 
+// stuck implements engine.Hooks.
+func (h *host) stuck(key engine.Key, passes int) {
+	h.reports.put(report{key: Key(key), parked: true, err: errStuck(passes)})
+	if nudge := h.nudge.Load(); nudge != nil {
+		(*nudge)()
+	}
+}
+
+// errStuck says why a manifest has no more passes.
+func errStuck(passes int) error {
+	return fmt.Errorf("%d passes have not returned: no further one begins until one does, the manifest changes or the process is started anew", passes)
+}
+
 // reporter stores what manifests cannot say themselves.
 type reporter struct {
 	host *host
@@ -176,9 +189,12 @@ func (h *host) storeReport(ctx context.Context, rep report, fence lease.Fence) e
 func (r report) change(rec Record, env Env) Change {
 	status := rec.Status
 	status.ObservedGeneration, status.ObservedHash = rec.Generation, rec.Hash
-	if r.hung {
+	switch {
+	case r.hung:
 		status.Attempts++
 		status.LastError = shortened(fmt.Errorf("the pass did not end in time and was given up: %w", r.err))
+	case r.next.IsZero():
+		status.LastError = shortened(r.err)
 	}
 	status.Phase = PhaseRetrying
 	if r.parked {

@@ -28,6 +28,8 @@ type board struct {
 	// flights are the passes that have not returned, those of abandoned actors included.
 	flights map[Key][]*flight
 	flying  int
+	// pardons are how many passes those manifests may have in all that have changed since theirs hang.
+	pardons map[Key]int
 	// used is how many of limit are taken; queue those that wait.
 	used  int
 	queue []Key
@@ -73,7 +75,7 @@ type flight struct {
 }
 
 func newBoard(limit int) *board {
-	return &board{limit: limit, entries: map[Key]*entry{}, flights: map[Key][]*flight{}}
+	return &board{limit: limit, entries: map[Key]*entry{}, flights: map[Key][]*flight{}, pardons: map[Key]int{}}
 }
 
 // compare orders keys.

@@ -150,6 +150,9 @@ type Hooks struct {
 	Ended func(Report)
 	// Fault is told of every change of a manifest's actor that a fault brought about: it backs off, is parked, or runs again.
 	Fault func(key Key, change supervision.Change)
+	// Stuck is told when so many passes of a manifest hang that no further one begins until one returns, the manifest changes, or the process is
+	// started anew. It must not block.
+	Stuck func(key Key, passes int)
 	// Log takes what concerns the whole engine. Nil keeps quiet.
 	Log *slog.Logger
 }

@@ -241,6 +241,49 @@ func TestP09_APassThatHangsIsReplacedAndKeepsItsLease(t *testing.T) {
 	}, seeds)
 }
 
+// TestManyPassesHang has more manifests whose passes never return than children may be abandoned in a tree. They hang up nobody but themselves, say
+// so after two passes each, and one that is changed has another pass.
+func TestManyPassesHang(t *testing.T) {
+	const many = 20
+	harness.Sim(t, func(k *harness.Kit) {
+		k.AllowAbandoned()
+		k.AllowDeadLetters()
+		release := false
+		w, _ := run(k, quiet(), Limits{Timeout: 20 * time.Second}, func(w *world) {
+			w.put(keyB)
+			for i := range many {
+				key := Key{Name: fmt.Sprint("deaf-", i)}
+				k.Allow("root/test/manifests/"+key.Name, supervision.Hang)
+				w.put(key)
+			}
+			w.act = func(_ context.Context, p Pass) Result {
+				if p.Key != keyB && !release {
+					_ = k.WaitFor(context.Background(), func() bool { return release })
+				}
+				return Result{}
+			}
+		})
+		k.Advance(10 * time.Minute)
+		first := Key{Name: "deaf-0"}
+		if len(w.stuck) != many || w.stuck[first] != maxHanging || w.passes(first) != maxHanging {
+			k.Errorf("%d are told to be stuck, one with %d passes of %d", len(w.stuck), w.stuck[first], w.passes(first))
+		}
+		since := k.Clock().Now()
+		w.put(keyB)
+		w.put(first)
+		k.Advance(time.Second)
+		if len(w.after(keyB, since)) != 1 {
+			k.Errorf("a healthy manifest has passes after %v", w.after(keyB, since))
+		}
+		k.Advance(time.Minute)
+		if w.passes(first) != maxHanging+1 {
+			k.Errorf("%d passes of one that was changed", w.passes(first))
+		}
+		release = true
+		k.Advance(time.Minute)
+	}, harness.Seeds(20))
+}
+
 func backsOff(c supervision.Change) bool { return c.To == core.BackingOff && c.Fault != nil }
 
 // TestRecallGoesOnFromBefore begins with a past: three failures, the next try in a minute. A change brings it earlier.

@@ -136,6 +136,7 @@ func (b *board) leave(f *flight) {
 	}
 	if b.flights[f.key] = left; len(left) == 0 {
 		delete(b.flights, f.key)
+		delete(b.pardons, f.key)
 	}
 	e := b.entries[f.key]
 	if e == nil {
@@ -152,11 +153,21 @@ func (b *board) leave(f *flight) {
 	}
 }
 
-// hanging is how many passes of a manifest have not returned.
-func (b *board) hanging(key Key) int {
+// stuck tells how many passes of a manifest have not returned, if they are so many that no further one may begin; 0 if one may.
+func (b *board) stuck(key Key) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.flights[key])
+	if n := len(b.flights[key]); n >= max(maxHanging, b.pardons[key]) {
+		return n
+	}
+	return 0
+}
+
+// pardon lets a manifest that is stuck have one pass more: it is not what it was when those began that hang.
+func (b *board) pardon(key Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pardons[key] = len(b.flights[key]) + 1
 }
 
 // cancel calls the passes of a manifest off.

@@ -9,8 +9,8 @@ import (
 
 // Waits of a manifest's actor.
 const (
-	// maxHanging is how many passes of one manifest may hang before no further one is tried; hangLook how often it is looked whether
-	// they returned.
+	// maxHanging is how many passes of one manifest may hang before no further one is tried, unless the manifest itself changes; hangLook how
+	// often it is looked whether they returned.
 	maxHanging, hangLook = 2, 10 * time.Second
 	// pauseSlack is how much longer than its pause the job that waits it out may take.
 	pauseSlack = 10 * time.Second
@@ -51,6 +51,8 @@ type manifest struct {
 	blind        bool
 	// gone and refused tell what became of the last pass; asked that the actor has asked to be ended.
 	gone, refused, asked bool
+	// stuck is set when it was told that passes of earlier generations hang.
+	stuck bool
 	// resting is set while a pause is waited out.
 	resting bool
 	// disarm cancels the armed tick; armed is when it fires.
@@ -141,10 +143,27 @@ func (m *manifest) mayBegin(now time.Time) bool {
 // mustWait is how long a pass that is due has to wait: for an outage to end, or for passes of abandoned actors to return, each of which
 // holds a goroutine that nobody can take from it.
 func (m *manifest) mustWait(now time.Time) time.Duration {
-	if m.board.hanging(m.key) >= maxHanging {
+	if hanging := m.board.stuck(m.key); hanging > 0 {
+		m.tellStuck(hanging)
 		return hangLook
 	}
+	m.stuck = false
 	return m.outage.admit(now, m.place)
+}
+
+// tellStuck says, once, why no pass begins.
+func (m *manifest) tellStuck(hanging int) {
+	if m.stuck {
+		return
+	}
+	m.stuck = true
+	if m.hooks.Log != nil {
+		m.hooks.Log.Warn("passes of a manifest do not return: no further one begins until one does, the manifest changes or the process is started anew",
+			"controller", m.name, "manifest", m.key.String(), "passes", hanging)
+	}
+	if m.hooks.Stuck != nil {
+		m.hooks.Stuck(m.key, hanging)
+	}
 }
 
 // held waits a pause out, in a job whose name shows it in the tree. A pause may be forgiven before its job ends.

@@ -39,6 +39,7 @@ type world struct {
 	starts, dones int
 	reports       []Report
 	faults        []supervision.Change
+	stuck         map[Key]int
 	wrong         []string
 }
 
@@ -186,11 +187,20 @@ func (w *world) hold(e *Engine, key Key, ours bool) {
 
 // hooks are those of the world's passes, under leases if it has them.
 func (w *world) hooks() Hooks {
-	h := Hooks{Reconcile: w.reconcile, Ended: w.ended, Fault: w.faulted}
+	h := Hooks{Reconcile: w.reconcile, Ended: w.ended, Fault: w.faulted, Stuck: w.noteStuck}
 	if w.held != nil {
 		h.Start, h.Done = w.start, w.done
 	}
 	return h
+}
+
+func (w *world) noteStuck(key Key, passes int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stuck == nil {
+		w.stuck = map[Key]int{}
+	}
+	w.stuck[key] = passes
 }
 
 func (w *world) start(key Key) (any, bool) {

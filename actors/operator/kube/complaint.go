@@ -58,7 +58,9 @@ type complaint struct {
 	fault  *supervision.Fault
 	faults int
 	parked bool
-	next   time.Time
+	// stuck is how many of its passes hang, when no further one begins because of them.
+	stuck int
+	next  time.Time
 	// failure is the error of the last of failures failed passes in a row.
 	failure  error
 	failures int
@@ -68,7 +70,9 @@ type complaint struct {
 	inherited *condition
 }
 
-func (c *complaint) healthy() bool { return c.faults == 0 && c.failure == nil && c.inherited == nil }
+func (c *complaint) healthy() bool {
+	return c.faults == 0 && c.stuck == 0 && c.failure == nil && c.inherited == nil
+}
 
 // over tells that nothing is left to be told of.
 func (c *complaint) over() bool { return c.healthy() && c.trip == nil }
@@ -76,6 +80,8 @@ func (c *complaint) over() bool { return c.healthy() && c.trip == nil }
 // says is the reason and the words of a complaint about health.
 func (c *complaint) says() (reason, message string) {
 	switch {
+	case c.stuck > 0:
+		return ReasonCrashLoop, fmt.Sprintf("%d passes have not returned: no further one begins until one does, the object changes or the node is started anew", c.stuck)
 	case c.fault != nil:
 		reason = ReasonRestarting
 		if c.parked {

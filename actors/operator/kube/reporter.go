@@ -148,7 +148,7 @@ func (r *Reporter) changed(base string, c supervision.Change) {
 		return
 	}
 	r.complain(parts[0], ParseKey(parts[2]), func(about *cache.Meta, k *complaint) {
-		k.fault, k.parked, k.next, k.inherited = c.Fault, c.To != core.BackingOff, c.NextTry, nil
+		k.fault, k.parked, k.next, k.stuck, k.inherited = c.Fault, c.To != core.BackingOff, c.NextTry, 0, nil
 		k.faults++
 		_, message := k.says()
 		event := eventBackOff
@@ -156,6 +156,18 @@ func (r *Reporter) changed(base string, c supervision.Change) {
 			event = eventCrashLoop
 		}
 		r.event(about, corev1.EventTypeWarning, event, "Reconciler %s: %s", parts[0], message)
+	})
+}
+
+// stuck takes a manifest of which so many passes hang that no further one begins.
+func (r *Reporter) stuck(controller string, key Key, passes int) {
+	if r == nil {
+		return
+	}
+	r.complain(controller, key, func(about *cache.Meta, k *complaint) {
+		k.stuck, k.parked, k.inherited = passes, true, nil
+		_, message := k.says()
+		r.event(about, corev1.EventTypeWarning, eventCrashLoop, "Reconciler %s: %s", controller, message)
 	})
 }
 

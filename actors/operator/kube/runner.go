@@ -23,7 +23,7 @@ type runner struct {
 }
 
 func (r *runner) hooks() engine.Hooks {
-	hooks := engine.Hooks{Reconcile: r.reconcile, Paused: r.paused, Ended: r.ended, Log: r.deps.Log}
+	hooks := engine.Hooks{Reconcile: r.reconcile, Paused: r.paused, Ended: r.ended, Stuck: r.stuck, Log: r.deps.Log}
 	if recall := r.controller.Recall; recall != nil {
 		hooks.Recall = func(key Key) (int, time.Time) { return recall(r.deps.Cache, key) }
 	}
@@ -94,4 +94,9 @@ func (r *runner) ended(report engine.Report) {
 		r.deps.Log.Warn("a pass failed and is retried", "controller", r.controller.Name, "manifest", report.Key.String(),
 			"failures", report.Failures, "cause", report.Result.Err)
 	}
+}
+
+// stuck tells of a manifest of which no further pass begins.
+func (r *runner) stuck(key Key, passes int) {
+	r.deps.Reporter.stuck(r.controller.Name, key, passes)
 }
