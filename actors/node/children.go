@@ -25,6 +25,8 @@ const (
 	assembleTimeout = 50 * time.Second
 	// bootstrapTimeout bounds one attempt to write what every cluster has.
 	bootstrapTimeout = 25 * time.Second
+	// bootstrapAgain is how long it waits for a server in place of one that went away meanwhile.
+	bootstrapAgain = 100 * time.Millisecond
 	// renewEvery is how often the administrator's kubeconfig is looked at.
 	renewEvery = 24 * time.Hour
 	// headerTimeout bounds how long a client may take to say what it wants.
@@ -142,15 +144,28 @@ func reachable(addr string) string {
 // bootstrapChild writes what every cluster has; afterwards it has nothing to do.
 func (p *parts) bootstrapChild() supervision.Handler {
 	return &ticker{name: "bootstrap", every: renewEvery, limit: bootstrapTimeout, do: func(ctx context.Context) error {
-		s, _ := p.server.get()
-		if s == nil {
-			return ErrNotUp
+		for {
+			s, _ := p.server.get()
+			err := p.bootstrap(ctx, s)
+			if now, _ := p.server.get(); err == nil || s != nil && now == s {
+				return err
+			}
+			// The server was replaced meanwhile, which is no fault of who writes by it.
+			if p.clock.Sleep(ctx, bootstrapAgain) != nil {
+				return err
+			}
 		}
-		if err := s.Bootstrap(ctx); err != nil {
-			return err
-		}
-		return p.defineKinds(ctx)
 	}}
+}
+
+func (p *parts) bootstrap(ctx context.Context, s *apiserver.Server) error {
+	if s == nil {
+		return ErrNotUp
+	}
+	if err := s.Bootstrap(ctx); err != nil {
+		return err
+	}
+	return p.defineKinds(ctx)
 }
 
 // listenerChild serves the API over TLS.
