@@ -66,13 +66,13 @@
 //	what                                       what is seen
 //	Reconcile panics                           phase Retrying, the panic in lastError, attempts counted; after five in a minute phase
 //	                                           Parked, tried once a minute and at the next change
+//	Reconcile ends its goroutine               the same, with "the pass ended its goroutine" in lastError
 //	Reconcile takes longer than its time       its context ends; phase Retrying with the error that it returns
 //	Reconcile hangs                            given up ten seconds later: phase Retrying, "did not end in time"; its lease is released, so
 //	                                           that what it does later is refused, and the next pass has another epoch
 //	Reconcile returns an error                 phase Retrying with the error, attempts and next try
 //	Reconcile returns an error whose methods   the same, with "its Error method panicked" in lastError
 //	panic, as a nil pointer's do
-//	Reconcile ends its goroutine               as a panic, with "the pass ended its goroutine" in lastError
 //	Reconcile asks to requeue in the past      the same, with ErrRequeuePast
 //	Reconcile changes name, namespace,         the same, with ErrManifestChanged; nothing that it did is stored
 //	specification or metadata of its manifest
@@ -89,7 +89,8 @@
 //	character, or that is not valid UTF-8
 //	an operator that is a nil function or      Execute and NewRunner return an error that says so
 //	pointer
-//	two operators for one kind                 Execute returns ErrKindTaken
+//	two operators for one kind, or one         Execute returns ErrKindTaken
+//	executed twice at a time
 //
 // All of it is counted in Stats. Every manifest but the bad one goes on as if there were no bad one.
 //

@@ -12,7 +12,7 @@ import (
 // is no failure of the manifest. Stop and return; whoever has the lease goes on.
 var ErrFenced = lease.ErrFenced
 
-// ErrKindTaken is returned when a second operator of the same kind is to run in one process.
+// ErrKindTaken is returned when a second operator of the same kind is to run in one execution, or a control plane that executes already.
 var ErrKindTaken = errors.New("the kind has an operator already")
 
 // ErrNotFound is returned when there is no manifest of that kind and name.

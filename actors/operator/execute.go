@@ -28,13 +28,15 @@ var ErrUnstopped = errors.New("passes would not end")
 // Execution is control planes being executed by one process. Execute is all that most programs need of it; tests and hosts of their own take
 // its steps apart.
 type Execution struct {
-	opts   options
+	opts options
+	// boot names this run of the process among all that began with the same plane.
+	boot   string
 	hosts  []*host
 	system *supervision.System
 }
 
 // Execute runs planes of several kinds in one process until ctx ends, as ControlPlane.Execute does one. ErrKindTaken is returned when two are
-// of one kind. What they have in common, as the name of the node, is what the options of the first say.
+// of one kind, or one executes already. What they have in common, as the name of the node, is what the options of the first say.
 func Execute(ctx context.Context, planes ...Plane) error {
 	e, err := NewExecution(planes...)
 	if err != nil {
@@ -56,7 +58,8 @@ func NewExecution(planes ...Plane) (*Execution, error) {
 	if len(planes) == 0 {
 		return nil, errors.New("cannot execute: there is no control plane")
 	}
-	e := &Execution{opts: planes[0].plane().opts}
+	first := planes[0].plane()
+	e := &Execution{opts: first.opts, boot: first.nextBoot()}
 	for _, p := range planes {
 		if err := p.plane().hollow; err != nil {
 			return nil, err
@@ -72,8 +75,7 @@ func NewExecution(planes ...Plane) (*Execution, error) {
 // add makes the host of a plane, and its session.
 func (e *Execution) add(p Plane) {
 	core := p.plane()
-	h := newHost(core, session.New(peers{core.store, core.kind}, sessionID(e.opts, core.kind)))
-	core.host.Store(h)
+	h := newHost(core, session.New(peers{core.store, core.kind}, sessionID(e.opts.node, e.boot, core.kind)))
 	e.hosts = append(e.hosts, h)
 }
 
@@ -105,8 +107,44 @@ func (h *host) spec() supervision.Spec {
 	return group
 }
 
-// Start makes the system and starts the tree. It returns when every actor has begun, which does not wait for the store.
+// Start makes the system and starts the tree. It returns when every actor has begun, which does not wait for the store. ErrKindTaken is
+// returned when one of the planes executes already; it may be executed again when that execution has stopped.
 func (e *Execution) Start() error {
+	if err := e.take(); err != nil {
+		return err
+	}
+	err := e.begin()
+	if err != nil {
+		e.release()
+	}
+	return err
+}
+
+// take makes the planes this execution's, all or none.
+func (e *Execution) take() error {
+	for i, h := range e.hosts {
+		if !h.by.CompareAndSwap(nil, e) {
+			for _, taken := range e.hosts[:i] {
+				taken.by.Store(nil)
+			}
+			return fmt.Errorf("cannot execute the control plane of %s, which executes already: %w", h.kind, ErrKindTaken)
+		}
+	}
+	for _, h := range e.hosts {
+		h.plane.host.Store(h)
+	}
+	return nil
+}
+
+// release lets others execute the planes.
+func (e *Execution) release() {
+	for _, h := range e.hosts {
+		h.by.CompareAndSwap(e, nil)
+	}
+}
+
+// begin makes the system and starts the tree.
+func (e *Execution) begin() error {
 	cfg := e.opts.system
 	cfg.Clock, cfg.Log = e.opts.clock, e.opts.log
 	system, err := supervision.New(cfg)
@@ -140,6 +178,7 @@ func (e *Execution) Left() bool {
 
 // Stop leaves, waits for that, and stops the tree. ErrUnstopped is returned when passes would not end.
 func (e *Execution) Stop(ctx context.Context) error {
+	defer e.release()
 	e.Leave()
 	e.awaitLeft(ctx)
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,4 +106,77 @@ func TestF100_APassThatWillNotEndIsNamed(t *testing.T) {
 		}
 		close(release)
 	})
+}
+
+// TestF100_APlaneIsExecutedOnceAtATime: a second execution is refused at once and disturbs nothing; when the first has ended there may be
+// another, which goes on at once.
+func TestF100_APlaneIsExecutedOnceAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var passes, at, most atomic.Int32
+		var faults strings.Builder
+		log := slog.New(slog.NewTextHandler(&faults, &slog.HandlerOptions{Level: slog.LevelError}))
+		store := storage.Memory()
+		plane, err1 := operator.NewControlPlane(operator.Func[site](func(ctx context.Context, s *state) (operator.Action, error) {
+			passes.Add(1)
+			most.Store(max(most.Load(), at.Add(1)))
+			defer at.Add(-1)
+			if s.Manifest.Spec.Pages == 1 {
+				<-ctx.Done()
+				return operator.None(), ctx.Err()
+			}
+			return build(ctx, s)
+		}), operator.OperatorConfig{}, store, operator.WithNodeName("a"), operator.WithBoot("1"), operator.WithLogger(log))
+		other, err2 := operator.NewControlPlane(operator.Func[ink](dry), operator.OperatorConfig{}, store, operator.WithLogger(quiet))
+		if err := errors.Join(err1, err2, plane.AddManifest(t.Context(), "one", site{Pages: 1})); err != nil {
+			t.Fatal(err)
+		}
+		stop := executed(t, plane)
+		for _, planes := range [][]operator.Plane{{plane}, {other, plane}, {plane, other}} {
+			began := time.Now()
+			ctx, enough := context.WithTimeout(t.Context(), time.Second)
+			if err := operator.Execute(ctx, planes...); !errors.Is(err, operator.ErrKindTaken) || !strings.Contains(err.Error(), "Site") {
+				t.Errorf("executed while it executes: %v", err)
+			}
+			enough()
+			if took := time.Since(began); took != 0 {
+				t.Errorf("it was refused after %s", took)
+			}
+		}
+		executed(t, other)()
+		if v, err := plane.Get(t.Context(), "one"); err != nil || v.Status.Phase != operator.PhaseReconciling || plane.Stats().Running != 1 {
+			t.Errorf("the first execution is at %+v, %v, %+v", v.Status, err, plane.Stats())
+		}
+		stop()
+		for run := 2; run <= 3; run++ {
+			if err := plane.AddManifest(t.Context(), "one", site{Pages: run}); err != nil {
+				t.Fatal(err)
+			}
+			before := passes.Load()
+			stop := executed(t, plane)
+			v, err := plane.Get(t.Context(), "one")
+			if err != nil || v.Status.Phase != operator.PhaseReady || string(v.Status.Value) != fmt.Sprintf(`{"pages":%d}`, run) || passes.Load() != before+1 {
+				t.Errorf("run %d, after %d more passes: %+v, %v", run, passes.Load()-before, v.Status, err)
+			}
+			stop()
+		}
+		if most.Load() != 1 || faults.Len() > 0 {
+			t.Errorf("%d passes of one manifest ran at a time, and in the log is %s", most.Load(), &faults)
+		}
+	})
+}
+
+// executed executes a plane for some seconds, and on until stop is called.
+func executed(t *testing.T, plane operator.Plane) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- plane.Execute(ctx) }()
+	time.Sleep(3 * time.Second)
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-over; err != nil {
+			t.Errorf("the execution ended with %v", err)
+		}
+	}
 }

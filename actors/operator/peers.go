@@ -13,8 +13,8 @@ const kindMark = "@"
 
 // sessionID names the session of a process for one kind. There is one for each kind, because processes need not all run the same kinds: a
 // manifest is only for those to tend that run its kind, and the share of each is counted among them.
-func sessionID(o options, kind string) lease.SessionID {
-	return lease.SessionID{Node: o.node + kindMark + kind, Boot: o.boot}
+func sessionID(node, boot, kind string) lease.SessionID {
+	return lease.SessionID{Node: node + kindMark + kind, Boot: boot}
 }
 
 // holderName is a session as users see it: node/boot.

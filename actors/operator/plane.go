@@ -36,6 +36,18 @@ type plane struct {
 	hollow error
 	// host runs it now, or did last.
 	host atomic.Pointer[host]
+	// by is the execution that runs it now.
+	by atomic.Pointer[Execution]
+	// boots counts the executions that began with it.
+	boots atomic.Uint64
+}
+
+// nextBoot names another run of the process: a session that has ended never lives again, so no two executions may have the same.
+func (p *plane) nextBoot() string {
+	if n := p.boots.Add(1); n > 1 {
+		return fmt.Sprintf("%s-%d", p.opts.boot, n)
+	}
+	return p.opts.boot
 }
 
 // runner is a Runner of any specification.
@@ -113,7 +125,7 @@ func (c *ControlPlane[S]) List(ctx context.Context) ([]View[S], error) {
 
 // Execute runs the operator until ctx ends, then stops gracefully: it calls running passes off, waits for them, gives the leases back and
 // ends the session, so that others take over at once. It returns nil then, and an error when it had to end by itself, or when passes would
-// not end.
+// not end. It may be executed again then. ErrKindTaken is returned at once while it executes already.
 func (c *ControlPlane[S]) Execute(ctx context.Context) error { return Execute(ctx, c) }
 
 func (c *ControlPlane[S]) plane() *plane { return c.core }
