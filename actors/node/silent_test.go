@@ -76,6 +76,7 @@ func TestSilentClientsAreLeft(t *testing.T) {
 				near.Close()
 				stop()
 				<-served
+				time.Sleep(time.Minute) // the server looks now and then whether its connections have ended
 			})
 		})
 	}
