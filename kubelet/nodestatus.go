@@ -29,6 +29,9 @@ const (
 	nodeCheckEvery = 10 * time.Second
 	// nodeCheckAway is the longest wait between looks while the API does not answer; the wait doubles up to it.
 	nodeCheckAway = 2 * time.Second
+	// settleFor is how long after a start what a known node says of its readiness stays as it was unless it is good: a start says nothing of the
+	// pods, and who takes a node for not ready takes all its pods for that.
+	settleFor = 10 * time.Second
 	// maxNodeImages is how many images a Node names.
 	maxNodeImages = 50
 	// pressureHold is how long a pressure is told after it was last seen.
@@ -45,6 +48,7 @@ const (
 type nodeStatusChild struct {
 	*shared
 	working  bool
+	since    time.Time                          // when it started
 	away     int                                // looks in a row that the API did not answer
 	pressure map[v1.NodeConditionType]time.Time // when last seen
 }
@@ -61,7 +65,7 @@ type nodeDone struct {
 func (n *nodeStatusChild) Receive(ctx supervision.Context, msg any) error {
 	switch msg := msg.(type) {
 	case supervision.Started:
-		n.pressure = map[v1.NodeConditionType]time.Time{}
+		n.pressure, n.since = map[v1.NodeConditionType]time.Time{}, ctx.Clock().Now()
 		n.check(ctx)
 	case nodeTime:
 		n.check(ctx)
@@ -117,7 +121,7 @@ func (n *nodeStatusChild) ensureNode(ctx context.Context, conditions []v1.NodeCo
 		return nil, err
 	}
 	want := have.DeepCopy()
-	n.own(want, conditions, now)
+	n.own(want, n.settled(conditions, now), now)
 	if !apiequality.Semantic.DeepEqual(have.Labels, want.Labels) || !apiequality.Semantic.DeepEqual(have.Spec, want.Spec) {
 		if have, err = n.patch(ctx, have, want, ""); err != nil {
 			return nil, err
@@ -127,6 +131,16 @@ func (n *nodeStatusChild) ensureNode(ctx context.Context, conditions []v1.NodeCo
 		return have, nil
 	}
 	return n.patch(ctx, have, want, "status")
+}
+
+// settled leaves out that the node is not ready while it has just started.
+func (n *nodeStatusChild) settled(conditions []v1.NodeCondition, now time.Time) []v1.NodeCondition {
+	if now.Sub(n.since) >= settleFor {
+		return conditions
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status != v1.ConditionTrue
+	})
 }
 
 // patch writes the difference of one part of the Node.
