@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -82,7 +83,7 @@ func (c cluster) Pods(ctx context.Context, owner types.UID) ([]*corev1.Pod, erro
 	if err := c.cache.Sync(ctx); err != nil {
 		return nil, err
 	}
-	return cache.Owned[*corev1.Pod](c.cache, owner), nil
+	return controlled(cache.Owned[*corev1.Pod](c.cache, owner), owner), nil
 }
 
 func (c cluster) Pod(namespace, name string) (*corev1.Pod, bool) {
@@ -97,7 +98,17 @@ func (c cluster) Revisions(ctx context.Context, owner types.UID) ([]*appsv1.Cont
 	if err := c.cache.Sync(ctx); err != nil {
 		return nil, err
 	}
-	return cache.Owned[*appsv1.ControllerRevision](c.cache, owner), nil
+	return controlled(cache.Owned[*appsv1.ControllerRevision](c.cache, owner), owner), nil
+}
+
+// controlled keeps those whose controller is owner; others only name it.
+func controlled[T metav1.Object](all []T, owner types.UID) []T {
+	return slices.DeleteFunc(all, func(o T) bool { return !controls(owner, o) })
+}
+
+func controls(owner types.UID, o metav1.Object) bool {
+	ref := metav1.GetControllerOfNoCopy(o)
+	return ref != nil && ref.UID == owner
 }
 
 func pathOf(key kube.Key) string {
@@ -111,14 +122,10 @@ func (c cluster) Fresh(ctx context.Context, key kube.Key) (*Group, error) {
 
 // PutStatus sends of the object what the API looks at when a status is replaced.
 func (c cluster) PutStatus(ctx context.Context, g *Group) (*Group, error) {
-	sent := struct {
-		metav1.TypeMeta   `json:",inline"`
-		metav1.ObjectMeta `json:"metadata"`
-		Spec              Spec   `json:"spec"`
-		Status            Status `json:"status"`
-	}{
-		metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: Kind.Name},
-		metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name, UID: g.UID, ResourceVersion: g.ResourceVersion}, g.Spec, g.Status,
+	sent := Group{
+		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: Kind.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name, UID: g.UID, ResourceVersion: g.ResourceVersion},
+		Spec:       g.Spec, Status: g.Status,
 	}
 	body, err := json.Marshal(sent)
 	if err != nil {
@@ -146,9 +153,13 @@ func (c cluster) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 }
 
 func (c cluster) DeletePod(ctx context.Context, namespace, name string, uid types.UID) error {
-	err := c.client.CoreV1().Pods(namespace).Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(uid)))
+	return unlessGone(c.client.CoreV1().Pods(namespace).Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(uid))))
+}
+
+// unlessGone takes no offence at the deletion of what is gone, or is another one by now.
+func unlessGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // It is gone.
+		return nil
 	}
 	return err
 }
@@ -159,9 +170,5 @@ func (c cluster) CreateRevision(ctx context.Context, revision *appsv1.Controller
 }
 
 func (c cluster) DeleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
-	err := c.client.AppsV1().ControllerRevisions(revision.Namespace).Delete(ctx, revision.Name, *metav1.NewPreconditionDeleteOptions(string(revision.UID)))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return unlessGone(c.client.AppsV1().ControllerRevisions(revision.Namespace).Delete(ctx, revision.Name, *metav1.NewPreconditionDeleteOptions(string(revision.UID))))
 }

@@ -54,11 +54,7 @@ func New(client kubernetes.Interface, clock kube.Clock, events record.EventRecor
 
 // everyGroup wakes all groups when a size appears or goes, which is rare: any of them may wait for it.
 func everyGroup(c *cache.Cache, _ cache.Change) []kube.Key {
-	var keys []kube.Key
-	for _, name := range c.Names(Kind) {
-		keys = append(keys, kube.Key{Namespace: name.Namespace, Name: name.Name})
-	}
-	return keys
+	return kube.Every(c, Kind)
 }
 
 // reconciler runs passes over groups.

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodeactor/nodeactor/actors/operator/kube"
@@ -231,7 +230,7 @@ func (p *pass) create(ctx context.Context, g *Group, c strategy.Create) error {
 // ours tells whether the pod that has the name of a replica is that replica.
 func (p *pass) ours(pod *corev1.Pod) error {
 	there, ok := p.world.Pod(pod.Namespace, pod.Name)
-	if !ok || slices.ContainsFunc(there.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.uid }) {
+	if !ok || controls(p.uid, there) {
 		return nil
 	}
 	return refuse(reasonNameTaken, "cannot make pod %s: another pod has that name; delete it, or it goes by itself when its owner is gone", pod.Name)

@@ -69,9 +69,5 @@ func Pods(c *cache.Cache, service *corev1.Service) []*corev1.Pod {
 
 // Names lists all Services.
 func Names(c *cache.Cache) []kube.Key {
-	var keys []kube.Key
-	for _, name := range c.Names(cache.KindOf[*corev1.Service]()) {
-		keys = append(keys, kube.Key{Namespace: name.Namespace, Name: name.Name})
-	}
-	return keys
+	return kube.Every(c, cache.KindOf[*corev1.Service]())
 }

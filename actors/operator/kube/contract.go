@@ -152,9 +152,7 @@ func (c Controller) kinds() (kinds []cache.Kind) {
 func (c Controller) keys(reader *cache.Cache) []Key {
 	var keys []Key
 	if c.Manifests != (cache.Kind{}) {
-		for _, name := range reader.Names(c.Manifests) {
-			keys = append(keys, Key{Namespace: name.Namespace, Name: name.Name})
-		}
+		keys = Every(reader, c.Manifests)
 	}
 	if c.Initial != nil {
 		keys = append(keys, c.Initial(reader)...)

@@ -48,5 +48,14 @@ func controllerOf(meta *cache.Meta, kind schema.GroupVersionKind) (Key, bool) {
 	return Key{}, false
 }
 
+// Every names the objects of a kind that exist now.
+func Every(reader *cache.Cache, kind cache.Kind) []Key {
+	var keys []Key
+	for _, name := range reader.Names(kind) {
+		keys = append(keys, Key{Namespace: name.Namespace, Name: name.Name})
+	}
+	return keys
+}
+
 // Silent declares a kind that is read but whose changes wake nobody.
 func Silent(kind cache.Kind) Read { return Read{Kind: kind} }
