@@ -97,8 +97,8 @@ func (a *actor) end() {
 		return
 	}
 	a.tell(a.life.end())
-	if a.feed != nil {
-		a.feed.Close()
+	if a.life.watch != nil { // none is opened from now on
+		a.life.watch.Close()
 	}
 	if a.members != nil {
 		a.members.Close()

@@ -27,6 +27,8 @@ type life struct {
 	told bool
 	// over is set when the actor has ended.
 	over bool
+	// watch is the last one that was opened.
+	watch storage.Feed
 	// refused are manifests held for which Start had to say no.
 	refused map[string]struct{}
 	// asked are the writes of leases that are not answered yet, waiting those of them that have not been sent.
@@ -43,6 +45,16 @@ func newLife(s *Session, id lease.SessionID, clock supervision.Clock, wake func(
 		of: s, id: id, clock: clock, began: clock.Now(), wake: wake, node: lease.New(id), refused: map[string]struct{}{},
 		asked: map[lease.Write]lease.Reason{}, dead: map[lease.SessionID]bool{}, known: map[string]struct{}{},
 	}
+}
+
+// opened notes a watch; false when the actor has ended, so that nobody would close it.
+func (l *life) opened(f storage.Feed) bool {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if !l.over {
+		l.watch = f
+	}
+	return !l.over
 }
 
 // instant is the time by the monotonic clock, which goes on while the process is stopped.

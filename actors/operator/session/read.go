@@ -23,6 +23,10 @@ func (l *life) read(ctx context.Context, beat, notify func()) (storage.Feed, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch leases: %w", err)
 	}
+	if !l.opened(feed) {
+		feed.Close()
+		return nil, context.Canceled
+	}
 	return feed, nil
 }
 

@@ -88,8 +88,8 @@ func (c *committer) commit(some []*pending) {
 	err := errBroken
 	defer func() {
 		if err != nil && len(some) > 1 {
-			for _, p := range some {
-				c.commit([]*pending{p})
+			for _, p := range slices.Backward(some) {
+				defer c.commit([]*pending{p}) // also when one before it panics; they run in their order
 			}
 			return
 		}

@@ -17,7 +17,7 @@ func read[T any](ctx context.Context, s *SharedStore, do func(role) (T, error)) 
 			return none, err
 		}
 		v, err := do(r)
-		if err == nil || !s.lost(r, err) {
+		if err == nil || !s.lost(err) {
 			return v, err
 		}
 		s.left(ctx, r)
@@ -25,7 +25,7 @@ func read[T any](ctx context.Context, s *SharedStore, do func(role) (T, error)) 
 }
 
 // lost tells whether an error is that of a role which is over, while the store is open.
-func (s *SharedStore) lost(r role, err error) bool {
+func (s *SharedStore) lost(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.closed && (errors.Is(err, ErrAway) || errors.Is(err, ErrClosed))
@@ -90,7 +90,7 @@ func (s *SharedStore) Write(ctx context.Context, w Write) (Revision, error) {
 		return 0, err
 	}
 	at, err := r.Write(ctx, w)
-	return at, s.unsure(r, err)
+	return at, s.unsure(err)
 }
 
 // Append implements Store; ErrAway is as for Write.
@@ -100,12 +100,12 @@ func (s *SharedStore) Append(ctx context.Context, writes []lease.Write) ([]Appen
 		return nil, err
 	}
 	done, err := r.Append(ctx, writes)
-	return done, s.unsure(r, err)
+	return done, s.unsure(err)
 }
 
 // unsure says ErrAway of a role that was closed beneath a write, in place of ErrClosed: the store is not closed.
-func (s *SharedStore) unsure(r role, err error) error {
-	if errors.Is(err, ErrClosed) && s.lost(r, err) {
+func (s *SharedStore) unsure(err error) error {
+	if errors.Is(err, ErrClosed) && s.lost(err) {
 		return ErrAway
 	}
 	return err
