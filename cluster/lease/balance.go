@@ -30,10 +30,10 @@ func (s share) surplus(seats []seat, free int, me SessionID) int {
 // batch is how many of the leases held may be given away at once.
 func batch(held int) int { return max(batchLeast, held/batchPart) }
 
-// giveaways are n of the manifests, those first that suit the node least.
-func giveaways(node string, manifests []string, n int) []string {
-	slices.SortFunc(manifests, func(a, b string) int {
-		return cmp.Or(cmp.Compare(Score(node, a), Score(node, b)), cmp.Compare(a, b))
+// giveaways are n of the entries, those first that suit the node of a print least.
+func giveaways(node uint64, entries []*entry, n int) []*entry {
+	slices.SortFunc(entries, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(score(node, a.print), score(node, b.print)), cmp.Compare(a.name, b.name))
 	})
-	return manifests[:min(n, len(manifests))]
+	return entries[:min(n, len(entries))]
 }

@@ -17,8 +17,12 @@ func (n *Node) askRenewal() {
 
 func (n *Node) renewed(e Renewed) {
 	if e.Ended {
+		awaited := n.stop.on && !n.stop.ended
 		n.stop = stopping{began: n.now, on: true, ended: true}
 		n.cancelAll(BecauseUnproven)
+		if awaited { // whoever waits for the stop is to hear that it is over
+			n.do(End{n.me})
+		}
 		return
 	}
 	n.proof.Answered(e.Seq)

@@ -34,8 +34,8 @@ func (n *Node) share() {
 	if surplus <= 0 {
 		return
 	}
-	for _, name := range giveaways(n.me.Node, n.idle(), min(surplus, batch(len(n.mine)))) {
-		n.release(n.find(name), BecauseShare)
+	for _, e := range giveaways(printOf(n.me.Node), n.idle(), min(surplus, batch(len(n.mine)))) {
+		n.release(e, BecauseShare)
 	}
 }
 
@@ -48,12 +48,12 @@ func (n *Node) unheld(seats []seat) int {
 	return free
 }
 
-// idle are the manifests held in which no work runs.
-func (n *Node) idle() []string {
-	var idle []string
-	for name, e := range n.mine {
+// idle are the entries of the leases held in which no work runs.
+func (n *Node) idle() []*entry {
+	var idle []*entry
+	for _, e := range n.mine {
 		if e.live && e.working == 0 && e.giving == 0 {
-			idle = append(idle, name)
+			idle = append(idle, e)
 		}
 	}
 	return idle

@@ -526,3 +526,19 @@ func TestSpared(t *testing.T) {
 		t.Fatal("not taken though the other node did not")
 	}
 }
+
+// TestLeavingIsOverWhenEndedByOthers: who waits for a graceful stop hears of its end also when the authority ended the session meanwhile.
+func TestLeavingIsOverWhenEndedByOthers(t *testing.T) {
+	r := newRig(t, "m")
+	f := r.start("m")
+	r.step(Stop{})
+	r.step(Renewed{Ended: true})
+	if !r.did(End{me}) || !r.node.Ended() {
+		t.Fatalf("did %v", r.done)
+	}
+	r.done = nil
+	r.step(Done{f})
+	if r.pass(TTL); len(r.done) != 0 {
+		t.Fatalf("did %v", r.done)
+	}
+}
