@@ -22,7 +22,7 @@ import (
 const (
 	// commitTries bounds how often a write is tried on a newer version.
 	commitTries = 5
-	// commitDeadline bounds the write of what a pass came to, also when the pass's own time is over.
+	// commitDeadline bounds a write whose context has no nearer end.
 	commitDeadline = 10 * time.Second
 )
 
@@ -44,11 +44,11 @@ func (w *writer) at(o *object) dynamic.ResourceInterface {
 // commit brings a change to an object that is still the one with this uid, on top of what others have written of it meanwhile.
 // operator.ErrNotFound is returned when it is gone.
 func (w *writer) commit(ctx context.Context, key operator.Key, uid string, change operator.Change) (*object, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitDeadline)
+	ctx, cancel := context.WithTimeout(ctx, commitDeadline)
 	defer cancel()
+	var o *object
 	var err error
 	for range commitTries {
-		var o *object
 		o, err = w.newest(key.Namespace, key.Name)
 		switch {
 		case err != nil:
@@ -66,16 +66,7 @@ func (w *writer) commit(ctx context.Context, key operator.Key, uid string, chang
 	case err != nil:
 		return nil, fmt.Errorf("cannot store what the pass of %s %s came to: %w", w.resource.Kind, key, err)
 	}
-	return w.stored(key, uid)
-}
-
-// stored is what is there after a write.
-func (w *writer) stored(key operator.Key, uid string) (*object, error) {
-	o, err := w.newest(key.Namespace, key.Name)
-	if err == nil && (o == nil || string(o.UID) != uid) {
-		return nil, operator.ErrNotFound
-	}
-	return o, err
+	return o, nil
 }
 
 // apply writes first what holds the object, then its status, and last lets it go: whatever fails between leaves something that the next pass

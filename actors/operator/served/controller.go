@@ -195,7 +195,7 @@ func (r *reconciler) deleting(ctx context.Context, key operator.Key, o *object) 
 	}
 	said := o.status.manifest()
 	said.Phase = operator.PhaseDeleting
-	return r.writer.commit(ctx, key, string(o.UID), operator.Change{Status: &said})
+	return r.writer.commit(context.WithoutCancel(ctx), key, string(o.UID), operator.Change{Status: &said})
 }
 
 // env is what a pass needs of this node.
