@@ -149,12 +149,11 @@ func (c *client) remove(ctx context.Context, key Key) error {
 			return err
 		}
 		write := storage.Write{Expected: revision, ID: c.id(key), Delete: len(rec.Finalizers) == 0}
-		rec.Deleted, rec.Status.Phase = wall(c.opts.clock.Now()), PhaseDeleting
-		if write.Value, err = rec.Encode(); err != nil {
-			return err
-		}
-		if write.Delete {
-			write.Value = nil
+		if !write.Delete {
+			rec.Deleted, rec.Status.Phase = wall(c.opts.clock.Now()), PhaseDeleting
+			if write.Value, err = rec.Encode(); err != nil {
+				return err
+			}
 		}
 		_, err = c.store.Write(ctx, write)
 		return err

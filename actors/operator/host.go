@@ -186,12 +186,11 @@ func (h *host) notYet(rec Record, fence lease.Fence) (wait time.Duration) {
 	_, first := h.recalled[rec.Key()]
 	delete(h.recalled, rec.Key())
 	h.mu.Unlock()
-	first = first || rec.Status.Epoch != fence.Epoch
-	if !first || rec.Hash != rec.Status.ObservedHash {
+	if !first && rec.Status.Epoch == fence.Epoch {
 		return 0
 	}
 	now := h.opts.clock.Now()
-	return due(rec.Status.NextTry, rec.Status.Phase == PhaseParked, h.cfg.Backoff, now).Sub(now)
+	return h.runner.Due(rec, now).Sub(now)
 }
 
 // reconcile runs a pass on what is stored now.

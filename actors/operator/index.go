@@ -185,8 +185,10 @@ func (x *index) read(read Read, obj storage.Object, rec Record, deleted bool) (w
 		concerned = append(slices.Clip(concerned), now...)
 		x.concerned[obj.ID] = now
 	}
-	for i, key := range concerned {
-		if _, there := x.entries[key]; there && !slices.Contains(concerned[:i], key) {
+	seen := make(map[Key]bool, len(concerned))
+	for _, key := range concerned {
+		if _, there := x.entries[key]; there && !seen[key] {
+			seen[key] = true
 			woken = append(woken, engine.Wake{Key: engine.Key(key), Revision: obj.Revision})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/nodeactor/nodeactor/actors/operator/storage"
 )
@@ -53,6 +54,7 @@ func (p *plane) nextBoot() string {
 // runner is a Runner of any specification.
 type runner interface {
 	Pass(ctx context.Context, rec Record, env Env) Outcome
+	Due(rec Record, now time.Time) time.Time
 }
 
 // NewControlPlane checks an operator and binds it to a store, which stays the caller's to close. ErrSpecification is returned when S

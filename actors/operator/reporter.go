@@ -79,15 +79,17 @@ func (h *host) fault(key engine.Key, c supervision.Change) {
 	if hung {
 		h.giveUp(Key(key))
 	}
-	h.reports.put(report{key: Key(key), hung: hung, parked: parked, err: c.Fault.Err, next: c.NextTry})
-	if nudge := h.nudge.Load(); nudge != nil {
-		(*nudge)()
-	}
+	h.hand(report{key: Key(key), hung: hung, parked: parked, err: c.Fault.Err, next: c.NextTry})
 }
 
 // stuck implements engine.Hooks.
 func (h *host) stuck(key engine.Key, passes int) {
-	h.reports.put(report{key: Key(key), parked: true, err: errStuck(passes)})
+	h.hand(report{key: Key(key), parked: true, err: errStuck(passes)})
+}
+
+// hand gives a report to the reporter.
+func (h *host) hand(rep report) {
+	h.reports.put(rep)
 	if nudge := h.nudge.Load(); nudge != nil {
 		(*nudge)()
 	}
