@@ -97,8 +97,8 @@ type ChildSpec struct {
 	// Restart, Significant: as in OTP; the end of a significant child ends its supervisor.
 	Restart     Restart
 	Significant bool
-	// Expendable children hold nothing but a goroutine when they hang, and whoever starts them bounds how many do: those that are abandoned
-	// count against no limit.
+	// Expendable members of a pool hold nothing but a goroutine when they hang, and whoever starts them bounds how many do: those that are
+	// abandoned count neither against the pool's limit nor against the root's.
 	Expendable bool
 	// StartTimeout bounds the time to Ready, HangAfter one message, StopTimeout the stop.
 	StartTimeout, HangAfter, StopTimeout time.Duration

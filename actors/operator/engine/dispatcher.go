@@ -157,7 +157,7 @@ func (d *dispatcher) force(keys []Key) {
 func (d *dispatcher) giveOut(now time.Time) {
 	n := min(chunk, len(d.todo))
 	for _, w := range d.todo[:n] {
-		if d.board.stuck(w.Key) > 0 && w.Mends != nil && w.Mends() {
+		if w.Mends != nil && d.board.stuck(w.Key) > 0 && w.Mends() {
 			d.board.pardon(w.Key)
 		}
 		if !d.wake(w) && w.Mends != nil && w.Mends() {

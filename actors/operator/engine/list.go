@@ -47,8 +47,9 @@ func (d *dispatcher) synced(ctx supervision.Context, done supervision.JobDone) {
 
 // list wakes all manifests there are and all that are known, whatever was missed.
 func (d *dispatcher) list(revision uint64) {
-	known := map[Key]bool{}
-	for _, key := range d.board.keys() {
+	keys := d.board.keys()
+	known := make(map[Key]bool, len(keys))
+	for _, key := range keys {
 		known[key] = true
 	}
 	d.source.Keys(func(key Key, changed uint64) bool {
@@ -59,7 +60,7 @@ func (d *dispatcher) list(revision uint64) {
 		d.todo = append(d.todo, Wake{Key: key, Revision: changed})
 		return true
 	})
-	for _, key := range d.board.keys() {
+	for _, key := range keys {
 		if known[key] {
 			d.todo = append(d.todo, Wake{Key: key, Revision: revision})
 		}

@@ -157,10 +157,8 @@ func (m *manifest) tellStuck(hanging int) {
 		return
 	}
 	m.stuck = true
-	if m.hooks.Log != nil {
-		m.hooks.Log.Warn("passes of a manifest do not return: no further one begins until one does, the manifest changes or the process is started anew",
-			"controller", m.name, "manifest", m.key.String(), "passes", hanging)
-	}
+	m.hooks.Log.Warn("passes of a manifest do not return: no further one begins until one does, the manifest changes or the process is started anew",
+		"controller", m.name, "manifest", m.key.String(), "passes", hanging)
 	if m.hooks.Stuck != nil {
 		m.hooks.Stuck(m.key, hanging)
 	}
