@@ -21,7 +21,11 @@ func HTTP(ctx context.Context, srv *http.Server, l net.Listener, grace time.Dura
 			srv.Close()
 		}
 	})
-	defer stop()
+	defer func() {
+		if stop() {
+			srv.Close() // it ended by itself: nobody else ends what is open
+		}
+	}()
 	var err error
 	if srv.TLSConfig != nil {
 		err = srv.ServeTLS(corked{l}, "", "")
