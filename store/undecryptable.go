@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nodeactor/nodeactor/store/encryption"
@@ -48,7 +47,7 @@ func (s *Store) Undecryptable() *Undecryptable {
 	if found == nil {
 		return nil
 	}
-	still := &Undecryptable{Reason: found.Reason}
+	still := &Undecryptable{Reason: found.reason}
 	for _, item := range found.items {
 		if now, ok := s.Get(item.Key); ok && now.ModRevision == item.ModRevision {
 			still.Keys = append(still.Keys, item.Key)
@@ -61,10 +60,10 @@ func (s *Store) Undecryptable() *Undecryptable {
 	return still
 }
 
-// undecryptables are the objects that could not be read at one moment.
+// undecryptables are the objects that could not be read at one moment, in the order of their keys.
 type undecryptables struct {
-	Undecryptable
-	items []*Item
+	items  []*Item
+	reason error // why the first of them could not
 }
 
 // lookForUndecryptable tries to read everything that is encrypted, and says once what cannot be.
@@ -72,30 +71,29 @@ func (s *Store) lookForUndecryptable(ctx context.Context) {
 	items, _ := s.List(index.Root)
 	found := &undecryptables{}
 	for _, item := range items {
-		if ctx.Err() != nil {
-			return
-		}
 		if !encryption.Sealed(item.Value) {
 			continue
 		}
-		if err := s.opens(ctx, item); err != nil {
-			found.take(item, err)
+		err := s.opens(ctx, item)
+		if ctx.Err() != nil {
+			return // what failed may have failed because of that
 		}
+		if err == nil {
+			continue
+		}
+		if found.reason == nil {
+			found.reason = err
+		}
+		found.items = append(found.items, item)
 	}
 	if len(found.items) == 0 {
 		s.undecryptable.Store(nil)
 		return
 	}
-	slices.Sort(found.Keys)
 	s.undecryptable.Store(found)
-	s.cfg.Log.Error(found.Error())
-}
-
-func (u *undecryptables) take(item *Item, err error) {
-	if u.Reason == nil {
-		u.Reason = err
+	if u := s.Undecryptable(); u != nil {
+		s.cfg.Log.Error(u.Error())
 	}
-	u.items, u.Keys = append(u.items, item), append(u.Keys, item.Key)
 }
 
 // opens tries to decrypt item, without keeping what comes out.

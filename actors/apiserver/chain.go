@@ -31,7 +31,7 @@ func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http
 	h = impersonation.WithConstrainedImpersonation(h, c.Authorization.Authorizer, c.Serializer)
 	h = genericfilters.WithAuthentication(h, c.Authentication.Authenticator, genericfilters.Unauthorized(c.Serializer), audiences, c.Authentication.RequestHeaderConfig)
 	h = genericfilters.WithWarningRecorder(h)
-	h = reserving(h)
+	h = reserving(h, deepstack.Reserve)
 	h = filters.WithTimeoutForNonLongRunningRequests(h, isLongRunning)
 	h = genericfilters.WithRequestDeadline(h, nil, nil, isLongRunning, c.Serializer, requestTimeout)
 	h = filters.WithWaitGroup(h, isLongRunning, c.NonLongRunningRequestWaitGroup)
@@ -40,7 +40,7 @@ func (s *Server) networkChain(api http.Handler, c *genericapiserver.Config) http
 	h = genericfilters.WithRequestReceivedTimestamp(h)
 	h = s.recovering(h)
 	h = genericfilters.WithAuditInit(h)
-	return entering(h)
+	return reserving(h, deepstack.ReserveEntry)
 }
 
 // inProcessChain wraps the API in what a request from within the process passes. Who asks is known already; authorization, admission and
@@ -54,18 +54,10 @@ func (s *Server) inProcessChain(api http.Handler, resolver request.RequestInfoRe
 	return genericfilters.WithAuditInit(h)
 }
 
-// entering gives the goroutine that a request comes in on a stack it need not grow.
-func entering(h http.Handler) http.Handler {
+// reserving gives the goroutine that a request is on a stack it need not grow: the one it comes in on, and the one that the timeout filter starts.
+func reserving(h http.Handler, reserve func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		deepstack.ReserveEntry()
-		h.ServeHTTP(w, r)
-	})
-}
-
-// reserving gives each request a stack it need not grow: the timeout filter starts a goroutine for it.
-func reserving(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		deepstack.Reserve()
+		reserve()
 		h.ServeHTTP(w, r)
 	})
 }

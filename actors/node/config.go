@@ -217,7 +217,7 @@ func listenAddr(name, addr string) (netip.AddrPort, error) {
 
 // collide tells whether two listeners would want the same port: on one address, or on every address and one of them.
 func collide(a, b netip.AddrPort) bool {
-	return a.Port() != 0 && a.Port() == b.Port() && (a.Addr() == b.Addr() || a.Addr().IsUnspecified() || b.Addr().IsUnspecified())
+	return a.Port() == b.Port() && (a.Addr() == b.Addr() || a.Addr().IsUnspecified() || b.Addr().IsUnspecified())
 }
 
 // expandHost lets ":6443" mean every address, as net.Listen does.

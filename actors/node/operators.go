@@ -11,7 +11,10 @@ import (
 
 // operators are the controllers of the program's own operators. Each goes to the API as a user of its own.
 func (p *parts) operators(deps controllers.Deps) ([]kube.Controller, error) {
-	var taken []string
+	if len(p.cfg.Operators) == 0 {
+		return nil, nil
+	}
+	taken := []string{"reporter"} // the sibling of all controllers
 	for _, c := range controllers.All(deps) {
 		taken = append(taken, c.Name)
 	}

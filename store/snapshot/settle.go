@@ -131,7 +131,7 @@ func moveAside(path, dir string, o Options) (aside string, err error) {
 // unused is name, or name with a number when something has it already: two restores may end in one second.
 func unused(name string) string {
 	for free, n := name, 2; ; n++ {
-		if _, err := os.Lstat(free); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Lstat(free); err != nil { // also a name that cannot be: the rename says why
 			return free
 		}
 		free = fmt.Sprintf("%s-%d", name, n)
