@@ -71,7 +71,7 @@ func run(ctx context.Context, o options) error {
 
 // lead calls work when this one has become the leader, and gives the Lease back when ctx ends.
 func lead(ctx context.Context, o options, client kubernetes.Interface, work func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	leading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: "mirror-operator"},
@@ -91,9 +91,9 @@ func lead(ctx context.Context, o options, client kubernetes.Interface, work func
 	if err != nil {
 		return err
 	}
-	elector.Run(ctx)
-	switch cause := context.Cause(ctx); {
-	case cause == nil:
+	elector.Run(leading)
+	switch cause := context.Cause(leading); {
+	case ctx.Err() == nil && (cause == nil || errors.Is(cause, context.Canceled)):
 		return errLeaseLost
 	case errors.Is(cause, context.Canceled):
 		return nil
