@@ -7,6 +7,8 @@
 //   - sim storms that tree under the seeded scheduler.
 //   - registry serves images on loopback and builds small ones.
 //   - isolate runs a test binary again in a mount namespace of its own.
+//   - netspace puts tests into network namespaces of their own; it needs root.
+//   - verdict lets a test see how a test fails.
 //   - hostimage compares the host before and after.
 //   - e2e drives the real binary with the real kubectl and real containers; it needs root.
 //   - interop tries a node with programs of others: etcdctl, etcdutl, a kube-apiserver; it needs root.

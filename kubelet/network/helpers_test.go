@@ -2,57 +2,22 @@ package network
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
+
+	"github.com/nodeactor/nodeactor/test/netspace"
 )
 
-// memoryLedger keeps records of one bucket in memory.
-type memoryLedger map[string][]byte
+type memoryLedger = netspace.Ledger
 
-func (m memoryLedger) Put(_, key string, v any) error {
-	raw, err := json.Marshal(v)
-	m[key] = raw
-	return err
-}
-
-func (m memoryLedger) Delete(_, key string) error {
-	delete(m, key)
-	return nil
-}
-
-func (m memoryLedger) Each(_ string, fn func(string, []byte) error) error {
-	for key, raw := range m {
-		if err := fn(key, raw); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// enterNewNode puts the test's goroutine, and with it the node under test, into a network namespace of its own. The
-// thread is never given back, so the namespace goes with the test.
-func enterNewNode(t testing.TB) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatalf("cannot make a network namespace: %v", err)
-	}
-}
+var enterNewNode, newPod = netspace.Enter, netspace.New
 
 func testConfig(l Ledger) Config {
 	return Config{Bridge: "na-test", Prefix: "natest", PodCIDR: netip.MustParsePrefix("10.244.0.0/24"), Ledger: l}
@@ -84,29 +49,6 @@ func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// newPod pins an empty network namespace and returns its path.
-func newPod(t testing.TB) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "net")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends here
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
-		t.Fatalf("cannot make a pod's network namespace: %v", err)
-	}
-	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
-	return path
 }
 
 // in runs f in the namespace at path.

@@ -184,7 +184,7 @@ func TestAddressSurvivesRestartAndReboot(t *testing.T) {
 	if fresh := attach(t, restarted, "b", newPod(t)); fresh == first {
 		t.Errorf("a new pod got the address %v of another", fresh)
 	}
-	must(t, restarted.deleteLink(kept.link(t, "a")))
+	must(t, restarted.deleteLink(linkOf(t, kept, "a")))
 	must(t, restarted.deleteLink("na-test"))
 	rebooted := open(t, testConfig(kept))
 	must(t, rebooted.Setup(bounded(t)))
@@ -198,7 +198,7 @@ func TestAddressSurvivesRestartAndReboot(t *testing.T) {
 	}
 }
 
-func (m memoryLedger) link(t *testing.T, uid string) string {
+func linkOf(t *testing.T, m memoryLedger, uid string) string {
 	t.Helper()
 	n := &Network{cfg: testConfig(m), alloc: newAllocator(testConfig(m).PodCIDR), pods: map[string]record{}}
 	must(t, n.load())

@@ -3,12 +3,9 @@ package services
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,38 +13,17 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodeactor/nodeactor/kubelet/network"
+	"github.com/nodeactor/nodeactor/test/netspace"
 )
 
 const thisNode = "here"
 
-// memoryLedger keeps the pod network's records in memory.
-type memoryLedger map[string][]byte
-
-func (m memoryLedger) Put(_, key string, v any) error {
-	raw, err := json.Marshal(v)
-	m[key] = raw
-	return err
-}
-
-func (m memoryLedger) Delete(_, key string) error {
-	delete(m, key)
-	return nil
-}
-
-func (m memoryLedger) Each(_ string, fn func(string, []byte) error) error {
-	for key, raw := range m {
-		if err := fn(key, raw); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+var enterNewNode, newNamespace = netspace.Enter, netspace.New
 
 // world is a node in a network namespace of its own, with pods, and somebody outside.
 type world struct {
@@ -65,13 +41,6 @@ var (
 	outsideAddr = netip.MustParseAddr("192.168.9.2")
 )
 
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
-}
-
 // newWorld puts the test's thread into a new namespace; thread and namespace end with the test.
 func newWorld(t testing.TB) *world {
 	t.Helper()
@@ -79,7 +48,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{t: t, plan: NewPlanner(Node{Name: thisNode}), outside: newNamespace(t)}
 	w.connectOutside()
 	var err error
-	w.net, err = network.Open(network.Config{Bridge: "na-test", Prefix: "natest", PodCIDR: linkRange, Ledger: memoryLedger{}})
+	w.net, err = network.Open(network.Config{Bridge: "na-test", Prefix: "natest", PodCIDR: linkRange, Ledger: netspace.Ledger{}})
 	w.must(err)
 	t.Cleanup(func() { w.net.Close() })
 	w.must(w.net.Setup(bounded(t)))
@@ -87,15 +56,6 @@ func newWorld(t testing.TB) *world {
 	_, err = w.table.Resync(bounded(t), Elements{}, nil)
 	w.must(err)
 	return w
-}
-
-func enterNewNode(t testing.TB) {
-	t.Helper()
-	needRoot(t)
-	runtime.LockOSThread() // never unlocked: the thread ends with the test
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatalf("cannot make a network namespace: %v", err)
-	}
 }
 
 func openTable(t testing.TB) *Table {
@@ -120,29 +80,6 @@ func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// newNamespace pins an empty network namespace and returns its path.
-func newNamespace(t testing.TB) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "net")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends here
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
-		t.Fatalf("cannot make a network namespace: %v", err)
-	}
-	t.Cleanup(func() { unix.Unmount(path, unix.MNT_DETACH) })
-	return path
 }
 
 // in runs f in the namespace at path, on a thread that ends with it.

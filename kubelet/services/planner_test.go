@@ -1,21 +1,19 @@
 package services
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
-)
 
-var update = flag.Bool("update", false, "rewrite the transcripts")
+	"github.com/nodeactor/nodeactor/test/golden"
+)
 
 // text writes an element the way the nft tool would.
 func (e Element) text(value string) string {
@@ -96,21 +94,8 @@ func TestTranscripts(t *testing.T) {
 				d := p.Set(Name{s.service.Namespace, s.service.Name}, s.service, s.parts)
 				fmt.Fprintf(&out, "%s\n%s", s.what, d.text())
 			}
-			compareGolden(t, "testdata/"+name+".txt", out.String())
+			golden.Check(t, "testdata/"+name+".txt", []byte(out.String()))
 		})
-	}
-}
-
-func compareGolden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil || got != string(want) {
-		t.Errorf("%s (%v): got\n%s", path, err, got)
 	}
 }
 

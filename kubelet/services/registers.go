@@ -101,16 +101,21 @@ func isLocal() []expr.Any {
 	}
 }
 
+// anyOf leaves the rule unless one of the bits is set in what is loaded.
+func anyOf(load expr.Any, bits uint32) []expr.Any {
+	zero := make([]byte, 4)
+	return []expr.Any{
+		load,
+		&expr.Bitwise{SourceRegister: reg(regClient), DestRegister: reg(regClient), Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: zero},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: reg(regClient), Data: zero},
+	}
+}
+
 // wasSent leaves the rule unless the connection's destination was changed.
 func wasSent() []expr.Any {
 	const destinationChanged = 1 << 5 // IPS_DST_NAT of the kernel's connection tracking
-	zero := make([]byte, 4)
-	return []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: reg(regClient)},
-		&expr.Bitwise{SourceRegister: reg(regClient), DestRegister: reg(regClient), Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(destinationChanged), Xor: zero},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: reg(regClient), Data: zero},
-	}
+	return anyOf(&expr.Ct{Key: expr.CtKeySTATUS, Register: reg(regClient)}, destinationChanged)
 }
 
 // setMark sets or clears the table's bit of the packet's mark.
@@ -129,13 +134,7 @@ func setMark(bit uint32, on bool) []expr.Any {
 
 // hasMark leaves the rule unless the bit is set.
 func hasMark(bit uint32) []expr.Any {
-	zero := make([]byte, 4)
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyMARK, Register: reg(regClient)},
-		&expr.Bitwise{SourceRegister: reg(regClient), DestRegister: reg(regClient), Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(bit), Xor: zero},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: reg(regClient), Data: zero},
-	}
+	return anyOf(&expr.Meta{Key: expr.MetaKeyMARK, Register: reg(regClient)}, bit)
 }
 
 // send changes the destination to the backend in the registers.

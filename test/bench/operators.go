@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -97,14 +96,4 @@ func startWorker(ctx context.Context, r *results, mode, dir string, args ...stri
 		r.add(operatorsLabel, measure, l)
 	}
 	return cmd.Wait()
-}
-
-// anonymousMemory is the memory of this process that no file stands behind, in bytes: the pages of a store's file, which the kernel may drop
-// at any time, do not count.
-func anonymousMemory() (float64, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	return float64(fieldOf(strings.ReplaceAll(string(status), " kB", ""), "RssAnon:")) * 1024, nil
 }

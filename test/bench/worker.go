@@ -108,7 +108,7 @@ func (w *worker) full() (err error) {
 	began := time.Now()
 	go func() { ended <- w.plane.Execute(ctx) }()
 	defer func() { stop(); err = errors.Join(err, <-ended) }()
-	if err := w.firstPass(began); err != nil {
+	if err := w.firstPass(began, ended); err != nil {
 		return err
 	}
 	if err := w.atRest(empty); err != nil {
@@ -143,10 +143,15 @@ func (w *worker) fill() error {
 func nameOf(i int) string { return fmt.Sprintf("tickets/ticket-%06d", i) }
 
 // firstPass waits until every manifest was reconciled and its status is stored.
-func (w *worker) firstPass(began time.Time) error {
+func (w *worker) firstPass(began time.Time, ended chan error) error {
 	before := ownCPU()
 	for w.plane.Stats().Writes < uint64(w.manifests) {
-		time.Sleep(lookEvery)
+		select {
+		case err := <-ended:
+			ended <- err // for who waits for the end, and tells why
+			return errors.New("the operator ended before every manifest was reconciled")
+		case <-time.After(lookEvery):
+		}
 	}
 	return tell("operators_first_pass", line{"n": w.manifests, "seconds": time.Since(began).Seconds(), "cpu_s": map[string]any{"total": ownCPU() - before}})
 }
@@ -170,10 +175,12 @@ func (w *worker) atRest(empty float64) error {
 	return tell("operators_rest", line{"seconds": took, "cpu_percent": 100 * (ownCPU() - before) / took, "passes": w.passes.Load() - passes})
 }
 
-// settledMemory is the memory of this process when all garbage was given back.
+// settledMemory is the memory of this process that no file stands behind, in bytes, when all garbage was given back: the pages of a store's
+// file, which the kernel may drop at any time, do not count.
 func settledMemory() (float64, error) {
 	debug.FreeOSMemory()
-	return anonymousMemory()
+	mib, err := memoryOf([]process{{name: workerCommand, pid: os.Getpid()}}, "RssAnon:")
+	return mib * (1 << 20), err
 }
 
 // ownCPU is the CPU time of this process in seconds.

@@ -40,9 +40,7 @@ spec: {configMap: settings, namespaces: [web, batch]}
 func TestOperatorOnClientGo(t *testing.T) {
 	h := newHost(t, 31)
 	program := filepath.Join(t.TempDir(), "mirror")
-	if out, err := exec.Command("go", "build", "-p", "2", "-o", program, "../../examples/mirror").CombinedOutput(); err != nil {
-		t.Fatalf("cannot build the example: %v\n%s", err, out)
-	}
+	build(t, program, "./examples/mirror")
 	h.start()
 	crd, err := os.ReadFile("../../examples/mirror/crd.yaml")
 	must(t, err)

@@ -39,7 +39,6 @@ type host struct {
 	cgroup  string
 	podCIDR string
 	cmd     *exec.Cmd
-	log     *os.File
 	exited  chan error
 }
 
@@ -75,15 +74,7 @@ func (h *host) start(extra ...string) {
 
 func (h *host) launch(extra ...string) {
 	h.t.Helper()
-	must(h.t, daemon.Own(h.dir))
-	var err error
-	h.log, err = os.OpenFile(h.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must(h.t, err)
-	h.cmd = exec.Command(filepath.Join(h.bin, "nodeactor"), h.args(extra...)...)
-	h.cmd.Stdout, h.cmd.Stderr = h.log, h.log
-	must(h.t, h.cmd.Start())
-	h.exited = make(chan error, 1)
-	go func(c *exec.Cmd, ch chan error) { ch <- c.Wait() }(h.cmd, h.exited)
+	h.cmd, h.exited = daemon.Start(h.t, h.bin, h.dir, os.O_APPEND, h.args(extra...)...)
 }
 
 func (h *host) waitReady() {
@@ -127,7 +118,6 @@ func (h *host) waitExit(limit time.Duration) {
 	select {
 	case <-h.exited:
 		h.cmd = nil
-		h.log.Close()
 	case <-time.After(limit):
 		h.t.Fatalf("the node did not end within %s\n%s", limit, h.tail(40))
 	}

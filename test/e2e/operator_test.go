@@ -2,29 +2,10 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
-
-// websitesNode prepares a node whose program is testdata/websites: nodeactor with an operator of somebody's own in it.
-func websitesNode(t *testing.T, n int) *host {
-	t.Helper()
-	h := newHost(t, n)
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-p", "2", "-ldflags", "-s -w", "-o", filepath.Join(dir, "nodeactor"), "./testdata/websites")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build the program: %v\n%s", err, out)
-	}
-	for _, helper := range []string{"nodeactor-runtime", "nodeactor-kubectl"} {
-		must(t, os.Symlink(filepath.Join(h.bin, helper), filepath.Join(dir, helper)))
-	}
-	h.bin = dir
-	return h
-}
 
 func website(name string, spec string) string {
 	return fmt.Sprintf("apiVersion: operators.nodeactor.io/v1\nkind: Website\nmetadata: {name: %s, namespace: default}\nspec: {%s}\n", name, spec)
@@ -49,7 +30,8 @@ func (h *host) sitePhase(name, phase string) {
 
 // TestOperatorInsideTheNode runs a program of a few lines, which is a node with an operator in it, through the life of its objects.
 func TestOperatorInsideTheNode(t *testing.T) {
-	h := websitesNode(t, 32)
+	h := newHost(t, 32)
+	h.program("nodeactor", "./test/e2e/testdata/websites", "-ldflags", "-s -w")
 	h.start()
 	h.kubectl("wait", "--for=condition=Established", "crd/websites.operators.nodeactor.io", "--timeout=30s")
 

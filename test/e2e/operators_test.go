@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,13 +53,13 @@ func TestWebsitesInANode(t *testing.T) {
 	t.Setenv("WEBSITES", folder)
 	h.program("nodeactor", "./examples/websites/node")
 	h.start()
-	h.apply(websiteOf("shop", "index: welcome"))
+	h.apply(website("shop", "title: Shop, pages: {index: welcome}"))
 	h.kubectl("wait", "--for=jsonpath={.status.phase}=Ready", "website/shop", "--timeout=30s")
 	h.publishes(filepath.Join(folder, "default", "shop", "index.html"), "<p>welcome</p>")
-	h.apply(websiteOf("shop", "index: sale"))
+	h.apply(website("shop", "title: Shop, pages: {index: sale}"))
 	h.publishes(filepath.Join(folder, "default", "shop", "index.html"), "<p>sale</p>")
 
-	h.apply(websiteOf("bad", "'../x': oops"))
+	h.apply(website("bad", "title: Shop, pages: {'../x': oops}"))
 	h.eventually(podLimit, "the reason of the bad page", func() error {
 		why, err := h.try("get", "website", "bad", "-o", "jsonpath={.status.phase}: {.status.lastError}")
 		if err == nil && (!strings.HasPrefix(why, "Retrying: ") || !strings.Contains(why, "lower case letters")) {
@@ -70,10 +71,6 @@ func TestWebsitesInANode(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(folder, "default", "*")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
-}
-
-func websiteOf(name, pages string) string {
-	return "apiVersion: operators.nodeactor.io/v1\nkind: Website\nmetadata: {name: " + name + "}\nspec: {title: Shop, pages: {" + pages + "}}\n"
 }
 
 // publishes waits until a page says something.
@@ -98,16 +95,22 @@ func (h *host) program(name, pkg string, flags ...string) (place string) {
 	for _, other := range []string{"nodeactor-runtime", "nodeactor-kubectl"} {
 		must(h.t, os.Symlink(filepath.Join(h.bin, other), filepath.Join(bin, other)))
 	}
-	build := exec.Command("go", append(append([]string{"build", "-p", "2", "-o", filepath.Join(bin, name)}, flags...), pkg)...)
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		h.t.Fatalf("cannot build %s: %v\n%s", pkg, err, out)
-	}
+	build(h.t, filepath.Join(bin, name), pkg, flags...)
 	if name != "nodeactor" {
 		must(h.t, os.Symlink(name, filepath.Join(bin, "nodeactor")))
 	}
 	h.bin = bin
 	return place
+}
+
+// build builds a package of the module, which is named from its root.
+func build(t *testing.T, path, pkg string, flags ...string) {
+	t.Helper()
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-p", "2", "-o", path}, flags, []string{pkg})...)
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build %s: %v\n%s", pkg, err, out)
+	}
 }
 
 // shell runs a command of the manual, as the administrator.

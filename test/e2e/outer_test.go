@@ -122,7 +122,6 @@ func giveUp(t *testing.T, h *host) {
 	select {
 	case err := <-h.exited:
 		h.cmd = nil
-		h.log.Close()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != gaveUpCode {
 			t.Fatalf("the node ended with %v, want exit code %d\n%s", err, gaveUpCode, h.tail(20))

@@ -3,53 +3,26 @@ package harness_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nodeactor/nodeactor/supervision"
 	"github.com/nodeactor/nodeactor/test/harness"
+	"github.com/nodeactor/nodeactor/test/verdict"
 )
 
-// recorder is a test that notes how it fails instead of failing.
-type recorder struct {
-	testing.TB
-	failed bool
-	log    strings.Builder
-}
-
-func (r *recorder) Helper()      {}
-func (r *recorder) Failed() bool { return r.failed }
-func (r *recorder) Logf(format string, args ...any) {
-	fmt.Fprintf(&r.log, format+"\n", args...)
-}
-func (r *recorder) Errorf(format string, args ...any) {
-	r.Logf(format, args...)
-	r.failed = true
-}
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
-	runtime.Goexit()
-}
-
 // simulate runs Sim where it may fail, and returns what it had to say.
-func simulate(t *testing.T, f func(k *harness.Kit), opts ...harness.Option) *recorder {
-	r, done := &recorder{TB: t}, make(chan struct{})
-	go func() {
-		defer close(done)
-		harness.Sim(r, f, opts...)
-	}()
-	<-done
-	return r
+func simulate(t *testing.T, f func(k *harness.Kit), opts ...harness.Option) *verdict.Recorder {
+	return verdict.Of(t, func(t testing.TB) { harness.Sim(t, f, opts...) })
 }
 
 // fails demands that a run fails and says so.
 func fails(t *testing.T, want string, f func(k *harness.Kit), opts ...harness.Option) {
 	t.Helper()
 	r := simulate(t, f, append([]harness.Option{harness.Seeds(3)}, opts...)...)
-	if !r.failed || !strings.Contains(r.log.String(), want) {
-		t.Errorf("failed %v, want %q in\n%s", r.failed, want, r.log.String())
+	if !r.Failed() || !strings.Contains(r.Said(), want) {
+		t.Errorf("failed %v, want %q in\n%s", r.Failed(), want, r.Said())
 	}
 }
 
@@ -236,11 +209,11 @@ func lostUpdate(k *harness.Kit) {
 func TestPlantedLostUpdate(t *testing.T) {
 	found, hit := 0, ""
 	for seed := range uint64(100) {
-		if r := simulate(t, lostUpdate, harness.Seed(seed)); r.failed {
+		if r := simulate(t, lostUpdate, harness.Seed(seed)); r.Failed() {
 			found++
 			hit = fmt.Sprint(seed)
-			if want := "HARNESS_SEED=" + hit + " go test -count=1 -run '^TestPlantedLostUpdate$' github.com/nodeactor/nodeactor/test/harness"; !strings.Contains(r.log.String(), want) {
-				t.Fatalf("no %q in\n%s", want, r.log.String())
+			if want := "HARNESS_SEED=" + hit + " go test -count=1 -run '^TestPlantedLostUpdate$' github.com/nodeactor/nodeactor/test/harness"; !strings.Contains(r.Said(), want) {
+				t.Fatalf("no %q in\n%s", want, r.Said())
 			}
 		}
 	}
@@ -249,8 +222,8 @@ func TestPlantedLostUpdate(t *testing.T) {
 		t.Errorf("the lost update was met by %d of 100 seeds", found)
 	}
 	t.Setenv("HARNESS_SEED", hit)
-	if r := simulate(t, lostUpdate); !r.failed || !strings.Contains(r.log.String(), "an update was lost") {
-		t.Errorf("seed %s does not fail again:\n%s", hit, r.log.String())
+	if r := simulate(t, lostUpdate); !r.Failed() || !strings.Contains(r.Said(), "an update was lost") {
+		t.Errorf("seed %s does not fail again:\n%s", hit, r.Said())
 	}
 }
 

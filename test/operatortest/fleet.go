@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -195,13 +196,5 @@ func (f *fleet[S]) heard(c storage.Change) {
 }
 
 func sameSessions(a, b lease.Sessions) bool {
-	if a.Grace != b.Grace || len(a.Live) != len(b.Live) {
-		return false
-	}
-	for i := range a.Live {
-		if a.Live[i] != b.Live[i] {
-			return false
-		}
-	}
-	return true
+	return a.Grace == b.Grace && slices.Equal(a.Live, b.Live)
 }

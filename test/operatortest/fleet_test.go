@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodeactor/nodeactor/actors/operator"
 	"github.com/nodeactor/nodeactor/test/operatortest"
+	"github.com/nodeactor/nodeactor/test/verdict"
 )
 
 // site is served at an address.
@@ -49,8 +50,8 @@ func TestFleetVerdict(t *testing.T) {
 	broken := operator.Func[site](func(context.Context, *operator.ManifestState[site]) (operator.Action, error) {
 		return operator.None(), errors.New("no luck")
 	})
-	r := recorded(t, func(t testing.TB) { operatortest.Fleet(t, broken, operatortest.Size{Nodes: 3, Manifests: 20}, spec) })
-	if !r.failed || !strings.Contains(r.log.String(), "is Retrying: no luck") || !strings.Contains(r.log.String(), "more manifests are not as they should be") {
-		t.Errorf("failed %v:\n%s", r.failed, r.log.String())
+	r := verdict.Of(t, func(t testing.TB) { operatortest.Fleet(t, broken, operatortest.Size{Nodes: 3, Manifests: 20}, spec) })
+	if !r.Failed() || !strings.Contains(r.Said(), "is Retrying: no luck") || !strings.Contains(r.Said(), "more manifests are not as they should be") {
+		t.Errorf("failed %v:\n%s", r.Failed(), r.Said())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,17 +151,7 @@ func (n *node) begin(now time.Duration, seed uint64) {
 			}
 		}
 	}
-	slices.SortFunc(n.ready, func(a, b *tended) int { return compare(a.key, b.key) })
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	slices.SortFunc(n.ready, func(a, b *tended) int { return strings.Compare(a.key, b.key) })
 }
 
 // crash ends a process without a word.

@@ -3,8 +3,6 @@ package operatortest_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/nodeactor/nodeactor/actors/operator"
 	"github.com/nodeactor/nodeactor/test/harness"
 	"github.com/nodeactor/nodeactor/test/operatortest"
+	"github.com/nodeactor/nodeactor/test/verdict"
 )
 
 type kit = operatortest.Kit[site]
@@ -145,38 +144,6 @@ func TestReads(t *testing.T) {
 	}, operatortest.Seeds(5), operatortest.Config(operator.OperatorConfig{Reads: []operator.Read{operator.Reads(all)}}))
 }
 
-// recorder is a test that notes how it fails instead of failing.
-type recorder struct {
-	testing.TB
-	failed bool
-	log    strings.Builder
-}
-
-func (r *recorder) Helper()      {}
-func (r *recorder) Failed() bool { return r.failed }
-func (r *recorder) Logf(format string, args ...any) {
-	fmt.Fprintf(&r.log, format+"\n", args...)
-}
-func (r *recorder) Errorf(format string, args ...any) {
-	r.Logf(format, args...)
-	r.failed = true
-}
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-// recorded runs something where it may fail.
-func recorded(t *testing.T, run func(t testing.TB)) *recorder {
-	r, done := &recorder{TB: t}, make(chan struct{})
-	go func() {
-		defer close(done)
-		run(r)
-	}()
-	<-done
-	return r
-}
-
 type pass = operator.ManifestState[site]
 
 // TestVerdicts holds that what is judged without a word of the test fails it.
@@ -205,14 +172,14 @@ func TestVerdicts(t *testing.T) {
 			},
 			func(k *kit) { add(k, "b"); k.AllReady(); k.Delete("b") }},
 	} {
-		r := recorded(t, func(t testing.TB) {
+		r := verdict.Of(t, func(t testing.TB) {
 			operatortest.Sim(t, operator.Func[site](c.reconcile), c.test, operatortest.Seeds(1), operatortest.Harness(harness.Parallel()))
 		})
-		if !r.failed || !strings.Contains(r.log.String(), c.want) {
-			t.Errorf("%s: failed %v, want %q in\n%s", c.name, r.failed, c.want, r.log.String())
+		if !r.Failed() || !strings.Contains(r.Said(), c.want) {
+			t.Errorf("%s: failed %v, want %q in\n%s", c.name, r.Failed(), c.want, r.Said())
 		}
-		if !strings.Contains(r.log.String(), "-run '^TestVerdicts$' github.com/nodeactor/nodeactor/test/operatortest") {
-			t.Errorf("%s: no command to run it again in\n%s", c.name, r.log.String())
+		if !strings.Contains(r.Said(), "-run '^TestVerdicts$' github.com/nodeactor/nodeactor/test/operatortest") {
+			t.Errorf("%s: no command to run it again in\n%s", c.name, r.Said())
 		}
 	}
 }

@@ -3,6 +3,7 @@ package operatortest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -75,13 +76,7 @@ func (p *passes) enter(name string, me *underway) *fault {
 func (p *passes) leave(name string, me *underway) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	left := p.under[name][:0]
-	for _, other := range p.under[name] {
-		if other != me {
-			left = append(left, other)
-		}
-	}
-	p.under[name] = left
+	p.under[name] = slices.DeleteFunc(p.under[name], func(other *underway) bool { return other == me })
 }
 
 func (p *passes) count(name string) int {
